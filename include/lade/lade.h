@@ -1,0 +1,524 @@
+/*
+ * lade.h - background jobs for C: enqueue, work, look
+ *
+ * A program enqueues jobs; workers run them at least once. One engine, two stores:
+ *
+ *     sqlite:PATH                an embedded file, nothing to install, one machine
+ *     redis://[user:pass@]host[:port][/db]   rediss:// (TLS)   unix:///path/to/socket[?db=N]
+ *     memory:                    one process, lost at close, for tests
+ *
+ * This header reads from simple to special. Part 1 is all that most programs need:
+ *
+ *     lade *q;
+ *     lade_err err;
+ *     lade_id id;
+ *     if (lade_open(&q, "sqlite:jobs.db", NULL, &err) < 0)
+ *         return fail(&err);
+ *     lade_enqueue(q, &(lade_job_spec){.kind = "mail", .payload = LADE_STR("{\"to\":\"a@b\"}")}, &id, &err);
+ *     lade_close(q);
+ *
+ * Part 2 runs jobs, part 3 looks at them and moves them by hand.
+ *
+ * Results. Every function that can go wrong returns an int:
+ *     0    done
+ *     > 0  an outcome of enum lade_result that the function names: handle it
+ *     < 0  a failure, -LADE_E...: the text is in *err, one line, what and why and what to do
+ * `err` may be NULL when the text is not wanted. Nothing is written to an out parameter on failure.
+ *
+ * Units. Every duration and time is int64_t nanoseconds: 5 * LADE_SECOND. Stores keep milliseconds;
+ * a positive duration below one millisecond is refused, never rounded to zero. Absolute times are
+ * nanoseconds since 1970-01-01 UTC on the store's clock.
+ *
+ * Ownership. A pointer parameter is borrowed until the function returns unless its comment says
+ * "takes". What a function hands out says who frees it.
+ *
+ * Threads. A `lade` may be used from any number of threads at once. A `lade_worker` is driven by one
+ * thread; lade_worker_stop and lade_worker_quiet may come from anywhere. A `lade_job` belongs to the handler
+ * call that got it, but lade_job_cancelled may be asked from any thread while the handler runs.
+ */
+#ifndef LADE_LADE_H
+#define LADE_LADE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <lade/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Limits, all in bytes unless named otherwise. */
+#define LADE_ID_MAX           64          /* job id */
+#define LADE_NAME_MAX         128         /* queue and kind */
+#define LADE_PAYLOAD_MAX      (1U << 20)  /* default of lade_options.payload_max */
+#define LADE_PAYLOAD_MAX_HARD (64U << 20) /* no option goes beyond */
+#define LADE_RESULT_MAX       (1U << 20)  /* result kept with a completed job */
+#define LADE_HEADERS_MAX      64          /* headers of one job */
+#define LADE_HEADERS_BYTES    (16U << 10) /* their names and values together */
+#define LADE_ERROR_TEXT_MAX   4096        /* error text kept with one attempt; longer is cut */
+#define LADE_UNIQUE_KEY_MAX   512
+#define LADE_BATCH_MAX        10000 /* jobs of one lade_enqueue_many */
+#define LADE_PRIORITY_MIN     (-4)
+#define LADE_PRIORITY_MAX     4
+
+/* A job id as text, NUL-terminated: 1 to LADE_ID_MAX characters of A-Z a-z 0-9 . _ : - */
+typedef struct lade_id {
+    char text[LADE_ID_MAX + 1];
+} lade_id;
+
+/* ---------------------------------------------------------------------------------------------
+ * Part 1: open and enqueue
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct lade lade;
+
+/* Zero means "the default" in every field, so `(lade_options){0}` and NULL are the defaults. */
+typedef struct lade_options {
+    const char *namespace_;  /* first part of every Redis key; default "lade". Ignored by SQLite */
+    uint32_t payload_max;    /* default LADE_PAYLOAD_MAX, at most LADE_PAYLOAD_MAX_HARD */
+    int64_t timeout;         /* longest any one call waits for the store; default 10 s */
+    int64_t connect_timeout; /* default 5 s */
+
+    struct {
+        int64_t age;   /* default 1 h */
+        int64_t count; /* default 1,000 for each queue; -1 keeps none */
+    } keep_completed;  /* also for cancelled jobs */
+
+    struct {
+        int64_t age;   /* default 90 days */
+        int64_t count; /* default 10,000 for each queue; -1 keeps none */
+    } keep_dead;
+
+    int64_t (*clock)(
+        void *); /* wall clock in ns for SQLite and memory; NULL = the system's. Tests step it */
+    void *clock_ctx;
+} lade_options;
+
+/*
+ * Opens a store. Makes a SQLite file that is not there; connects to a server and checks its version.
+ * `url` NULL or "" means the environment's LADE_URL, or else `sqlite:` in the XDG data directory.
+ * Failures: EINVAL (unknown scheme, bad URL or option), EUNAVAILABLE, EAUTH, EFORMAT, EACCESS, ENOSPACE, ENOMEM.
+ * On success *out is the caller's: lade_close it, after every worker opened from it is closed.
+ */
+LADE_API
+LADE_CHECKED int lade_open(lade **out, const char *url, const lade_options *opts, lade_err *err);
+
+/* Closes and frees; NULL is allowed. No other thread may be inside a call on `q`. */
+LADE_API
+void lade_close(lade *q);
+
+typedef struct lade_header {
+    const char *name;  /* 1 to 128 printable ASCII characters */
+    const char *value; /* any bytes but NUL */
+} lade_header;
+
+enum lade_backoff_type {
+    LADE_BACKOFF_DEFAULT =
+        0, /* polynomial: attempt^4 + 15 s, up to 10% more by chance, at most 1 day */
+    LADE_BACKOFF_FIXED = 1,       /* base */
+    LADE_BACKOFF_EXPONENTIAL = 2, /* base * 2^(attempt-1) */
+    LADE_BACKOFF_POLYNOMIAL = 3   /* base * attempt^4 */
+};
+
+typedef struct lade_backoff {
+    enum lade_backoff_type type;
+    int64_t base;   /* FIXED, EXPONENTIAL, POLYNOMIAL: at least 1 ms */
+    int64_t cap;    /* longest delay; 0 = 1 day */
+    uint8_t jitter; /* percent added by chance, 0 to 100 */
+} lade_backoff;
+
+enum lade_unique_until {
+    LADE_UNTIL_DONE = 0,  /* held until the job ends: completed, dead, cancelled, removed */
+    LADE_UNTIL_START = 1, /* held until the job is first taken */
+    LADE_UNTIL_TTL = 2    /* held for the whole ttl, whatever becomes of the job */
+};
+
+/* Refuses a second job with the same key in the same queue while the first holds it. */
+typedef struct lade_unique {
+    lade_bytes key; /* raw bytes, compared as they are; empty = not unique */
+    int64_t ttl;    /* longest hold; 0 = 24 h; else at least 1 ms */
+    enum lade_unique_until until;
+} lade_unique;
+
+/* What to run. Only `kind` is required. Everything is borrowed until enqueue returns. */
+typedef struct lade_job_spec {
+    const char *kind;         /* names the handler: 1 to LADE_NAME_MAX of A-Z a-z 0-9 . _ : / - */
+    const char *queue;        /* same characters; default "default" */
+    lade_bytes payload;       /* any bytes, NUL and invalid UTF-8 too, up to payload_max */
+    const char *content_type; /* default "": unknown. At most LADE_NAME_MAX characters */
+    const lade_header *headers;
+    size_t n_headers;
+    const char *id; /* explicit id, makes enqueue idempotent; default: a new time-ordered id */
+    int64_t in;     /* delay from now; not with `at` */
+    int64_t at;     /* absolute time on the store's clock; past = now */
+    int priority;   /* LADE_PRIORITY_MIN to LADE_PRIORITY_MAX; higher runs first; default 0 */
+    lade_unique unique;
+    int max_attempts;     /* runs, not retries; default 25; 1 = never retried; at most 1,000 */
+    int64_t timeout;      /* for one attempt; default 30 min; at least 1 ms */
+    lade_backoff backoff; /* delay before the next attempt; a worker can also set a function */
+} lade_job_spec;
+
+/*
+ * Enqueues one job. *id (may be NULL) is the new job's id, or on DUPLICATE that of the job already there.
+ * Returns 0 or LADE_DUPLICATE. Atomic, and safe to repeat: the id is made before anything is sent, so a repeat
+ * after a lost reply adds nothing. Calls from several threads at the same time share one store transaction.
+ * Failures: EINVAL and ETOOBIG (checked first, nothing was written), ENOSPACE, EUNAVAILABLE, EBUSY, ...
+ */
+LADE_API
+LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err);
+
+/*
+ * Enqueues n jobs (at most LADE_BATCH_MAX), all or none. Writes n ids to `ids` and n results (0 or LADE_DUPLICATE)
+ * to `outcomes`; either may be NULL. A duplicate does not stop the others. Returns 0 when all were added,
+ * LADE_DUPLICATE when at least one was a duplicate. A bad spec refuses the whole call before anything is written and
+ * err names its index.
+ */
+LADE_API
+LADE_CHECKED int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *ids,
+                                   int *outcomes, lade_err *err);
+
+/* ---------------------------------------------------------------------------------------------
+ * Part 2: work
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct lade_job lade_job;       /* the job a handler is called for */
+typedef struct lade_worker lade_worker; /* takes jobs and runs handlers */
+
+/* What a handler says about its job. Anything else it returns counts as LADE_RETRY. */
+typedef enum lade_outcome {
+    LADE_OK = 0, /* completed */
+    LADE_RETRY =
+        1, /* failed: run again after the backoff (or lade_job_retry_in), dead when attempts are used up */
+    LADE_SNOOZE = 2,  /* run again after lade_job_snooze_for (default 1 min); spends no attempt */
+    LADE_CANCEL = 3,  /* end as cancelled */
+    LADE_DISCARD = 4, /* drop it, keep nothing */
+    LADE_DEAD = 5     /* no more attempts: to the dead at once */
+} lade_outcome;
+
+typedef lade_outcome (*lade_handler)(lade_job *job, void *ctx);
+
+/*
+ * What the handler may ask. Returned pointers live until the handler returns.
+ */
+LADE_API
+const char *lade_job_id(const lade_job *job);
+LADE_API
+const char *lade_job_kind(const lade_job *job);
+LADE_API
+const char *lade_job_queue(const lade_job *job);
+LADE_API
+lade_bytes lade_job_payload(const lade_job *job);
+LADE_API
+const char *lade_job_content_type(const lade_job *job);
+LADE_API
+const char *lade_job_header(const lade_job *job, const char *name); /* NULL when absent */
+LADE_API
+size_t lade_job_n_headers(const lade_job *job);
+LADE_API
+lade_header lade_job_header_at(const lade_job *job, size_t i);
+LADE_API
+int lade_job_attempt(const lade_job *job); /* 1 for the first run */
+LADE_API
+int lade_job_max_attempts(const lade_job *job);
+LADE_API
+int lade_job_priority(const lade_job *job);
+LADE_API
+int64_t lade_job_enqueued_at(const lade_job *job);
+/* Grows with every lease of this job: give it to the systems you write to, so that they can refuse a stale run. */
+LADE_API
+uint64_t lade_job_fence(const lade_job *job);
+/* Nanoseconds left of this attempt's timeout; 0 when it is over. */
+LADE_API
+int64_t lade_job_time_left(const lade_job *job);
+/* True once the job should stop: timed out, cancelled by an operator, lease lost, or worker told to end now. */
+LADE_API
+bool lade_job_cancelled(const lade_job *job);
+/* A descriptor that becomes readable when lade_job_cancelled turns true; owned by the job. -1 on failure. */
+LADE_API
+int lade_job_cancel_fd(lade_job *job);
+
+/* What the handler may say; each keeps the last value given. */
+LADE_API
+void lade_job_retry_in(lade_job *job, int64_t delay); /* with LADE_RETRY; >= 0 */
+LADE_API
+void lade_job_snooze_for(lade_job *job, int64_t delay); /* with LADE_SNOOZE; >= 0 */
+/* The error text of this attempt, kept and shown; any bytes, cut at LADE_ERROR_TEXT_MAX. */
+LADE_API
+void lade_job_error(lade_job *job, const char *format, ...) LADE_PRINTF(2, 3);
+LADE_API
+void lade_job_error_bytes(lade_job *job, lade_bytes text);
+/* Copies a result to be kept with the completed job. 0, -LADE_ETOOBIG over LADE_RESULT_MAX, or -LADE_ENOMEM. */
+LADE_API
+LADE_CHECKED int lade_job_result(lade_job *job, lade_bytes result);
+
+enum lade_queue_order {
+    LADE_ORDER_STRICT = 0, /* a later queue is served only while the earlier ones are empty */
+    LADE_ORDER_WEIGHTED =
+        1 /* queues are tried first in proportion to their weights; none starves */
+};
+
+typedef struct lade_worker_queue {
+    const char *name;
+    uint32_t weight; /* for LADE_ORDER_WEIGHTED; 0 = 1 */
+} lade_worker_queue;
+
+/* Called on a slot's thread after LADE_RETRY: the delay before the next attempt, >= 0. */
+typedef int64_t (*lade_backoff_fn)(const lade_job *job, int attempt, void *ctx);
+
+/* Zero means the default in every field. */
+typedef struct lade_worker_config {
+    int concurrency; /* slots: handlers that run at once; default 10, at most 10,000 */
+    const lade_worker_queue *queues; /* default: the queue "default" */
+    size_t n_queues;                 /* at most 64 */
+    enum lade_queue_order order;
+    const char *name;         /* shown to operators; default host:pid */
+    int64_t lease;            /* default 15 s, at least 1 s. Renewed at a third of it */
+    int64_t sweep;            /* how often leases of dead workers are looked for; default 1 s */
+    int64_t shutdown_timeout; /* how long a stop waits for handlers; default 25 s; -1 = 0 */
+    int max_crashes;          /* worker deaths a job may cause before quarantine; default 5 */
+    int prefetch_max; /* jobs held beyond the slots; default 8 * concurrency within 16..1000; -1 = none */
+    lade_backoff_fn backoff; /* NULL = the job's own */
+    void *backoff_ctx;
+    bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT and TSTP alone */
+    bool drain;      /* stop by itself when nothing is ready, scheduled, retrying or active */
+    /* One line about something an operator should know (lost lease, store away, quarantine). NULL = stderr. */
+    void (*log)(void *ctx, const char *line);
+    void *log_ctx;
+} lade_worker_config;
+
+/*
+ * Makes a worker on `q`, which must outlive it. Nothing is taken before lade_worker_run.
+ * `config` NULL = defaults; its strings are copied. Failures: EINVAL, ENOMEM, EUNAVAILABLE.
+ */
+LADE_API
+LADE_CHECKED int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *config,
+                                  lade_err *err);
+
+/*
+ * Registers the handler of a kind, before run. The kind "*" catches every kind without its own handler.
+ * A job whose kind has no handler here is handed back for 10 s without spending an attempt. `ctx` is borrowed until
+ * lade_worker_close. Failures: EINVAL (bad kind, registered twice, worker runs), ENOMEM.
+ */
+LADE_API
+LADE_CHECKED int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn, void *ctx);
+
+/*
+ * Runs until stopped, then drains. TERM or INT: take no more, wait for handlers up to shutdown_timeout, hand the
+ * rest back without spending their attempt. A second TERM or INT, or QUIT: hand back now. TSTP: quiet.
+ * Store outages are ridden out with backoff, not returned. Returns 0 after a stop; < 0 when it could not start.
+ */
+LADE_API
+LADE_CHECKED int lade_worker_run(lade_worker *w, lade_err *err);
+
+/* As TERM: stop taking, finish, return from run. A second call hands back at once. Any thread; async-signal-safe. */
+LADE_API
+void lade_worker_stop(lade_worker *w);
+/* As TSTP: stop taking work for good but stay up. Any thread; async-signal-safe. */
+LADE_API
+void lade_worker_quiet(lade_worker *w);
+
+typedef struct lade_worker_stats {
+    uint64_t completed, retried, dead, snoozed, cancelled, discarded;
+    uint64_t timed_out;   /* attempts that overran their timeout */
+    uint64_t lost;        /* settles refused because the lease was lost */
+    uint64_t recovered;   /* jobs taken over from dead workers */
+    uint64_t quarantined; /* of those, to the dead by max_crashes */
+    uint64_t unroutable;  /* handed back: no handler for the kind */
+    uint64_t corrupt;     /* to the dead: the stored envelope could not be read */
+    int running;          /* handlers running now */
+    int stuck;            /* of those, past their timeout and deaf to cancel */
+    int queued;           /* prefetched, not started */
+} lade_worker_stats;
+
+/* A consistent copy of the counters since open. Any thread. */
+LADE_API
+void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out);
+
+/* Frees; NULL is allowed. The worker must not be running. Handlers still stuck are waited for. */
+LADE_API
+void lade_worker_close(lade_worker *w);
+
+/* ---------------------------------------------------------------------------------------------
+ * Part 3: look and act
+ * ------------------------------------------------------------------------------------------- */
+
+enum lade_state {
+    LADE_STATE_SCHEDULED = 0, /* waits for its time */
+    LADE_STATE_READY = 1,     /* may be taken */
+    LADE_STATE_ACTIVE = 2,    /* leased to a worker */
+    LADE_STATE_RETRYING = 3,  /* failed, waits for its next attempt */
+    LADE_STATE_COMPLETED = 4,
+    LADE_STATE_DEAD = 5,
+    LADE_STATE_CANCELLED = 6
+};
+
+#define LADE_N_STATES 7
+
+/* "ready" and so on; NULL for a value out of range. */
+LADE_API
+const char *lade_state_name(enum lade_state state);
+/* The state of a name or of an alias other systems use ("pending", "archived"); -1 when unknown. */
+LADE_API
+int lade_state_parse(const char *name);
+
+typedef struct lade_attempt {
+    int number;         /* 1, 2, ...; 0 for a crash or a note, which spend none */
+    int64_t started_at; /* 0 when it never began */
+    int64_t ended_at;
+    const char
+        *outcome;       /* "retry", "dead", "timeout", "crash", "snooze", ...: see docs/states.md */
+    const char *worker; /* name of the worker */
+    lade_bytes error;   /* any bytes */
+} lade_attempt;
+
+/* One job as an operator sees it. Everything it points to belongs to it: lade_job_view_free. */
+typedef struct lade_job_view {
+    const char *id, *queue, *kind, *content_type;
+    enum lade_state state;
+    const char
+        *reason; /* of the dead: "exhausted", "killed", "quarantined", "unrecoverable"; else "" */
+    lade_bytes payload;
+    lade_bytes result; /* of the completed */
+    const lade_header *headers;
+    size_t n_headers;
+    lade_bytes unique_key;
+    int priority, attempts, max_attempts, crashes;
+    int64_t timeout;
+    int64_t enqueued_at;         /* producer's clock */
+    int64_t run_at;              /* scheduled and retrying: when it is due */
+    int64_t finished_at;         /* completed, dead, cancelled */
+    const char *worker;          /* active: who holds it; else "" */
+    int64_t taken_at;            /* active: since when */
+    int64_t lease_until;         /* active: when the lease ends unless renewed */
+    uint64_t fence;              /* active */
+    const lade_attempt *history; /* oldest first; at most the last 32 */
+    size_t n_history;
+    bool corrupt; /* the stored envelope could not be read: payload holds its raw bytes */
+} lade_job_view;
+
+/*
+ * One job by id. `queue` NULL looks in every queue. Returns 0 or LADE_NOT_FOUND.
+ * On 0 *out is the caller's, one block: lade_job_view_free.
+ */
+LADE_API
+LADE_CHECKED int lade_job_get(lade *q, const char *queue, const char *id, lade_job_view **out,
+                              lade_err *err);
+LADE_API
+void lade_job_view_free(lade_job_view *view);
+
+/* Where a listing goes on. Zero it to start; treat it as opaque. */
+typedef struct lade_cursor {
+    char at[128];
+    bool done; /* set when the last page was read */
+} lade_cursor;
+
+/*
+ * Up to `limit` (1 to 1,000) jobs of one state, in the order they will run or did end, from the cursor on.
+ * Pages stay stable while jobs move: one that moves may be missed or seen once more, the others are not.
+ * Writes *n views to out, each the caller's. Returns 0, or LADE_EMPTY when the page is empty and the listing done.
+ */
+LADE_API
+LADE_CHECKED int lade_job_list(lade *q, const char *queue, enum lade_state state,
+                               lade_cursor *cursor, size_t limit, lade_job_view **out, size_t *n,
+                               lade_err *err);
+
+enum lade_job_verb {
+    LADE_JOB_RETRY =
+        0, /* scheduled, retrying, dead, cancelled, completed -> ready now; dead ones get all attempts back */
+    LADE_JOB_KILL =
+        1, /* scheduled, ready, retrying -> dead (killed); active: cancelled in the handler, then dead */
+    LADE_JOB_CANCEL =
+        2, /* scheduled, ready, retrying -> cancelled; active: the handler is told, then cancelled */
+    LADE_JOB_REMOVE = 3 /* any state -> gone; active: the handler is told, its outcome is refused */
+};
+
+/*
+ * Acts on n jobs of one queue (NULL: wherever they are). outcomes[i] is 0, LADE_NOT_FOUND or LADE_WRONG_STATE.
+ * Of several operators acting at once exactly one gets 0. Returns 0 when all are 0, else the first outcome.
+ */
+LADE_API
+LADE_CHECKED int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue,
+                              const char *const *ids, size_t n, int *outcomes, lade_err *err);
+
+typedef struct lade_queue_info {
+    char name[LADE_NAME_MAX + 1];
+    uint64_t count[LADE_N_STATES]; /* exact, by enum lade_state */
+    bool paused;
+    int64_t latency; /* age of the oldest ready job in ns, 0 when none */
+    uint64_t total_enqueued, total_completed, total_failed,
+        total_dead;   /* since the queue was made */
+    size_t n_workers; /* live workers serving it */
+} lade_queue_info;
+
+/* All queues by name. *out is one array of *n, the caller's: lade_free. */
+LADE_API
+LADE_CHECKED int lade_queue_list(lade *q, lade_queue_info **out, size_t *n, lade_err *err);
+/* One queue. Returns 0 or LADE_NOT_FOUND. */
+LADE_API
+LADE_CHECKED int lade_queue_get(lade *q, const char *queue, lade_queue_info *out, lade_err *err);
+/* Workers stop taking from it within 100 ms; jobs may still be added and fall due. Makes the queue if need be. */
+LADE_API
+LADE_CHECKED int lade_queue_pause(lade *q, const char *queue, lade_err *err);
+LADE_API
+LADE_CHECKED int lade_queue_resume(lade *q, const char *queue, lade_err *err);
+
+/*
+ * Removes jobs of one state (never ACTIVE) in bounded steps: at most `max` (1 to 10,000) a call.
+ * *n is how many this call removed. Returns 0 when none is left, LADE_MORE when there may be more.
+ */
+LADE_API
+LADE_CHECKED int lade_queue_purge(lade *q, const char *queue, enum lade_state state, size_t max,
+                                  size_t *n, lade_err *err);
+/* Removes a queue that has no jobs left in it. Returns 0, LADE_NOT_FOUND, or LADE_WRONG_STATE when jobs are there. */
+LADE_API
+LADE_CHECKED int lade_queue_remove(lade *q, const char *queue, lade_err *err);
+
+/* Moves dead jobs back to ready, oldest first, with all attempts again; bounded as lade_queue_purge. */
+LADE_API
+LADE_CHECKED int lade_dead_redrive(lade *q, const char *queue, size_t max, size_t *n,
+                                   lade_err *err);
+
+typedef struct lade_worker_info {
+    char name[LADE_NAME_MAX + 1];
+    char id[LADE_ID_MAX + 1]; /* this incarnation */
+    char queues[1024];        /* comma separated */
+    int concurrency;
+    int64_t started_at, seen_at, lease_until;
+    size_t n_active; /* jobs it holds */
+} lade_worker_info;
+
+/* Live workers. *out is one array of *n, the caller's: lade_free. */
+LADE_API
+LADE_CHECKED int lade_worker_list(lade *q, lade_worker_info **out, size_t *n, lade_err *err);
+
+/* The store's clock, which decides when jobs are due. */
+LADE_API
+LADE_CHECKED int lade_now(lade *q, int64_t *now, lade_err *err);
+
+typedef struct lade_finding {
+    char queue[LADE_NAME_MAX + 1];
+    char text[256]; /* what is wrong */
+} lade_finding;
+
+/*
+ * Checks the store's invariants: each job in exactly one state, counts right, no id without body, no lock or lease
+ * without owner. O(all jobs): for tests and `lade doctor`. *out is one array of *n findings, the caller's: lade_free.
+ * Returns 0; *n = 0 means sound.
+ */
+LADE_API
+LADE_CHECKED int lade_check(lade *q, lade_finding **out, size_t *n, lade_err *err);
+
+/* Frees what the functions above gave. */
+LADE_API
+void lade_free(void *p);
+
+/* "0.1.0" */
+LADE_API
+const char *lade_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,23 @@
+/* clock.h - the two clocks, in nanoseconds. Thread safety: all functions. */
+#ifndef LADE_BASE_CLOCK_H
+#define LADE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Never steps; for deadlines and durations. */
+int64_t lb_clock_mono(void);
+/* Since 1970-01-01 UTC; may step. */
+int64_t lb_clock_wall(void);
+
+#define LB_FOREVER INT64_MAX /* a deadline that never comes */
+
+/* now + delay without overflow; delay < 0 counts as 0. */
+int64_t lb_deadline_in(int64_t delay);
+
+/* ns to ms, up: a positive duration never becomes 0. */
+static inline int64_t lb_ms_up(int64_t ns)
+{
+    return ns / 1000000 + (ns % 1000000 > 0);
+}
+
+#endif

@@ -1,0 +1,350 @@
+/*
+ * store.h - what the engine asks of a database
+ *
+ * A store moves jobs between states. Every op below is atomic: after a crash, at any instant, it has happened wholly
+ * or not at all. Ops are batch-first (one job is n = 1), bounded, and may block up to the store's timeout; they are
+ * safe to call from many threads at once. No op exposes a connection, a transaction or a database type. Stores know
+ * bytes, ids, levels and times; what a payload, an attempt or a backoff is, only the engine knows.
+ *
+ *            put                    take                        settle
+ *   new ------------> ready ------------------> active ------------------------> completed | dead | cancelled | gone
+ *    \                 ^  ^                       |  ^ \                              (kept, then trim)
+ *     \ put            |  | promote               |  |  \ settle
+ *      \-> scheduled --+--+                       |  |   \---> retrying | scheduled | ready
+ *                      |      settle (hand back)  |  |
+ *                      +--------------------------+  +-- reclaim: same state, new owner, new fence
+ *
+ * Results: 0 done; > 0 an outcome named at the op; < 0 failure (-LADE_E..., err filled). Outs are written only when
+ * the result is >= 0. All times are milliseconds (suffix _ms); absolute ones since 1970 on the store's own clock.
+ *
+ * Leases. A lease belongs to a worker incarnation (an id that is never used twice) and has a fence, a number that
+ * grows with every lease of the queue. An incarnation that does not renew within lease_ms is dead; any other may then
+ * reclaim its leases. settle and begin with a fence that is no longer the job's are refused with LADE_STALE, whatever
+ * the old owner believes.
+ *
+ * Identity. Job ids are made by the client, so put may be repeated after a lost reply: a store that talks to a server
+ * must answer the repeat of its own call as it answered (or would have answered) the first, for put, take and settle.
+ */
+#ifndef LADE_QUEUE_STORE_H
+#define LADE_QUEUE_STORE_H
+
+#include <lade/lade.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+
+#define LQ_STORE_VERSION 1
+#define LQ_N_LEVELS \
+    9 /* level = LADE_PRIORITY_MAX - priority: 0 is served first, 4 is the default */
+#define LQ_LEVEL_DEFAULT 4
+#define LQ_TAKE_MAX      1000 /* jobs of one take, reclaim or settle; larger asks are clamped */
+#define LQ_LANES_MAX     64
+
+/* The body: the engine's envelope (job.h). A store reads only byte LQ_BODY_LEVEL_AT of it, '0' + level. */
+#define LQ_BODY_LEVEL_AT 1
+
+/*
+ * The history: attempts and crashes so far (history.h), empty for a job that never failed. A store changes only the
+ * counts at [LQ_HISTORY_COUNTS_AT, +LQ_HISTORY_COUNTS_SIZE), zeroing them when an operator gives a job all attempts back.
+ */
+#define LQ_HISTORY_COUNTS_AT   2
+#define LQ_HISTORY_COUNTS_SIZE 4
+
+enum lq_caps {
+    LQ_CAP_PROCESSES = 1, /* other processes may work on the same data */
+    LQ_CAP_REMOTE = 2,    /* talks to a server: replies can be lost */
+    LQ_CAP_CLOCK = 4      /* takes its time from config.clock, so tests can step it */
+};
+
+struct lq_keep {
+    int64_t age_ms; /* > 0 */
+    int64_t count;  /* >= 0: 0 keeps none */
+};
+
+struct lq_store_config {
+    const char *url; /* whole, scheme included; borrowed for the store's life */
+    const char *ns;  /* namespace, "lade" */
+    int64_t timeout_ms, connect_timeout_ms;
+    struct lq_keep keep_completed; /* completed, and cancelled jobs apart, each queue */
+    struct lq_keep keep_dead;
+    uint32_t body_max;        /* longer bodies are not handed out by take: see lq_leased.oversize */
+    int64_t (*clock)(void *); /* ns; NULL = lb_clock_wall */
+    void *clock_ctx;
+};
+
+struct lq_store {
+    const struct lq_store_ops *ops;
+    struct lq_store_config config; /* strings owned by the opener and alive until close */
+};
+
+/* put ------------------------------------------------------------------------------------------------------------ */
+
+enum lq_when {
+    LQ_WHEN_NOW = 0, /* -> ready */
+    LQ_WHEN_IN = 1,  /* when_ms from the store's now */
+    LQ_WHEN_AT = 2   /* at when_ms; -> ready when that has passed */
+};
+
+struct lq_put {
+    const char *queue;
+    struct lb_slice id;   /* 1..LADE_ID_MAX bytes, no NUL */
+    struct lb_slice body; /* >= 2 bytes */
+    int level;            /* the same as in the body */
+    enum lq_when when;
+    int64_t when_ms;
+    struct lb_slice unique; /* empty = none */
+    int64_t unique_ttl_ms;  /* > 0 when unique is not empty */
+    enum lade_unique_until until;
+    /* out */
+    int outcome; /* 0 or LADE_DUPLICATE (id known to the queue in any state, or unique key held) */
+    char holder[LADE_ID_MAX + 1]; /* DUPLICATE: the id of the job that is there */
+};
+
+/* take, reclaim, settle -------------------------------------------------------------------------------------------- */
+
+struct lq_lanes {
+    const char *const *queue; /* in the order to try */
+    size_t n;                 /* 1..LQ_LANES_MAX */
+};
+
+struct lq_take {
+    const char *worker; /* incarnation, registered by renew */
+    struct lq_lanes lanes;
+    size_t max;
+    /* When nothing was there: register the worker so that wait() returns when something may be. */
+    bool register_idle;
+};
+
+/*
+ * A job under a lease. The bytes lie in the vec's arena, are the taker's to change, and each is followed by one
+ * writable byte that is NUL.
+ */
+struct lq_leased {
+    struct lb_mut id, body, history;
+    uint64_t fence;
+    uint32_t lane; /* index into lanes.queue */
+    bool begun;    /* reclaim only: the former owner had called begin for it */
+    bool oversize; /* body longer than config.body_max: body is empty, settle it to dead */
+    char former[LADE_ID_MAX + 1]; /* reclaim only: the former owner's incarnation; else "" */
+};
+
+struct lq_leased_vec {
+    struct lb_arena arena; /* the caller inits and finis it; ops append */
+    struct lq_leased *job; /* in the arena */
+    size_t n;
+    int64_t
+        next_due_ms; /* when nothing was taken: earliest scheduled or retrying job of the lanes; 0 = none */
+};
+
+enum lq_to {
+    LQ_TO_COMPLETED = 0,
+    LQ_TO_RETRYING = 1,  /* due delay_ms from the store's now */
+    LQ_TO_SCHEDULED = 2, /* the same, snoozed */
+    LQ_TO_READY = 3,     /* handed back: first of its level */
+    LQ_TO_DEAD = 4,
+    LQ_TO_CANCELLED = 5,
+    LQ_TO_GONE = 6 /* nothing is kept */
+};
+
+/* Why a job is dead; stored as one character. */
+enum lq_reason {
+    LQ_REASON_NONE = ' ',
+    LQ_REASON_EXHAUSTED = 'x',
+    LQ_REASON_KILLED = 'k',
+    LQ_REASON_QUARANTINED = 'q',
+    LQ_REASON_UNRECOVERABLE = 'u'
+};
+
+struct lq_settle {
+    const char *queue;
+    struct lb_slice id;
+    uint64_t fence;
+    enum lq_to to;
+    int64_t delay_ms;
+    struct lb_slice history; /* the whole new history; {NULL,0} = leave what is there */
+    struct lb_slice result;  /* COMPLETED; may be empty */
+    enum lq_reason reason;   /* DEAD */
+    bool failed;             /* counts into total_failed */
+    /* out */
+    int outcome; /* 0 or LADE_STALE. A job an operator cancelled or killed while active ends cancelled or dead
+                  * whatever `to` says, but LQ_TO_COMPLETED stays completed; that is 0. */
+};
+
+struct lq_lease {
+    const char *queue;
+    struct lb_slice id;
+    uint64_t fence;
+    int outcome; /* out: 0 or LADE_STALE */
+};
+
+/* renew ------------------------------------------------------------------------------------------------------------ */
+
+struct lq_beat {
+    const char *worker; /* incarnation: [A-Za-z0-9]{1,LADE_ID_MAX} */
+    const char *name;   /* for operators */
+    struct lq_lanes lanes;
+    int64_t lease_ms;
+    int64_t started_ms;
+    int concurrency;
+    bool first; /* registers; otherwise an unknown incarnation is STALE */
+};
+
+/* Jobs of this worker that an operator wants stopped: cancelled, killed or removed. Bounded by max of the call. */
+struct lq_stop {
+    char queue[LADE_NAME_MAX + 1];
+    char id[LADE_ID_MAX + 1];
+    uint64_t fence;
+};
+
+/* look ------------------------------------------------------------------------------------------------------------- */
+
+/* A job as stored. The bytes lie in the arena given to the op, NUL-terminated as in lq_leased. */
+struct lq_row {
+    const char *queue;
+    struct lb_mut id, body, history, result, unique;
+    enum lade_state state;
+    enum lq_reason reason;
+    int64_t run_at_ms, finished_ms;
+    const char *worker; /* active: the owner's name, or its incarnation when unknown; else "" */
+    int64_t taken_ms, lease_until_ms;
+    uint64_t fence;
+};
+
+struct lq_row_vec {
+    struct lb_arena arena; /* as in lq_leased_vec */
+    struct lq_row *row;
+    size_t n;
+};
+
+typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
+
+struct lq_store_ops {
+    const char *name;    /* "redis" */
+    const char *schemes; /* space separated: "redis rediss unix" */
+    uint32_t version;    /* LQ_STORE_VERSION */
+    uint32_t caps;
+    size_t
+        size; /* of the store's own struct, whose first member is struct lq_store; the core allocates it zeroed */
+
+    /* config is already in s. On failure nothing is left open and close is not called. */
+    int (*open)(struct lq_store *s, lade_err *err);
+    void (*close)(struct lq_store *s);
+    int (*now)(struct lq_store *s, int64_t *now_ms, lade_err *err);
+
+    /*
+     * new -> ready | scheduled. All n or none; items may be of different queues. Within a call a repeated id or
+     * unique key is a DUPLICATE of the earlier item. Wakes idle workers, no more than there are jobs for.
+     */
+    int (*put)(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
+
+    /*
+     * Settles n leases, then takes: one round trip or transaction where the store can. Either half may be absent
+     * (n = 0, take = NULL). Every settle is active -> its `to`; retention by count is kept here. The take is
+     * ready -> active from lanes in order, by level then first-in first-out, paused queues skipped; due jobs are
+     * promoted first. `out` is appended to; with nothing taken out->next_due_ms is set. Items whose settle was
+     * refused are STALE; the others and the take are done all the same.
+     */
+    int (*settle_take)(struct lq_store *s, struct lq_settle *it, size_t n,
+                       const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+
+    /* Marks leases as begun: written before a job that has crashed a worker before is run again. */
+    int (*begin)(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+                 lade_err *err);
+
+    /*
+     * Keeps an incarnation alive for lease_ms more in all its lanes. STALE: it was dead and has been reclaimed, or is
+     * unknown; its leases are void. Writes up to max stop requests, each once, to `stop` and their number to n_stop.
+     * Uses nothing that a slow put, take or settle could block.
+     */
+    int (*renew)(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop, size_t max,
+                 size_t *n_stop, lade_err *err);
+
+    /* Leaves: the incarnation is forgotten at once; leases it still holds may be reclaimed from this moment. */
+    int (*leave)(struct lq_store *s, const char *worker, struct lq_lanes lanes, lade_err *err);
+
+    /*
+     * active -> active: up to take->max leases of dead incarnations pass to take->worker under new fences, paused
+     * queues included. The engine then settles them. EMPTY when there was none.
+     */
+    int (*reclaim)(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+                   lade_err *err);
+
+    /* scheduled | retrying -> ready for up to max due jobs of the lanes, paused or not. Writes how many and when the
+     * next is due (0 = none). */
+    int (*promote)(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                   int64_t *next_ms, lade_err *err);
+
+    /* Removes up to max completed, cancelled and dead jobs beyond age or count. LADE_MORE when some are left. */
+    int (*trim)(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
+
+    /*
+     * Blocks until a registered idle worker should take again: a job came, a queue was resumed, wake() was called, or
+     * `deadline` (lb_clock_mono ns) passed. May return early without cause. Returns 0 or LADE_EMPTY (deadline).
+     * One waiter per worker; the same thread that takes. No polling of the store inside.
+     */
+    int (*wait)(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
+                lade_err *err);
+    /* Makes that worker's wait return now, or its next one at once. Any thread. */
+    void (*wake)(struct lq_store *s, const char *worker);
+
+    /* Looking and acting, for operators. -------------------------------------------------------------------------- */
+
+    /* Names of all queues, sorted, as strings in the arena. */
+    int (*queues)(struct lq_store *s, struct lb_arena *arena, const char ***name, size_t *n,
+                  lade_err *err);
+    /* NOT_FOUND when the queue was never used. */
+    int (*count)(struct lq_store *s, const char *queue, lade_queue_info *out, lade_err *err);
+    /* One job, NOT_FOUND. Appends one row. */
+    int (*get)(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
+               lade_err *err);
+    /* Up to limit rows of one state from the cursor on, in order of running or ending. */
+    int (*list)(struct lq_store *s, const char *queue, enum lade_state state, lade_cursor *cursor,
+                size_t limit, struct lq_row_vec *out, lade_err *err);
+    /* lade_job_act on one queue: outcome[i] is 0, NOT_FOUND or WRONG_STATE; n <= LQ_TAKE_MAX. */
+    int (*act)(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+               const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
+    int (*purge)(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+                 size_t *n, lade_err *err);
+    int (*redrive)(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
+    /* Makes the queue when it is not there. Resuming wakes its idle workers. */
+    int (*pause)(struct lq_store *s, const char *queue, bool paused, lade_err *err);
+    /* Forgets a queue without jobs: NOT_FOUND, WRONG_STATE. */
+    int (*forget)(struct lq_store *s, const char *queue, lade_err *err);
+    /* Live incarnations; infos in the arena. */
+    int (*workers)(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,
+                   lade_err *err);
+    /* Reports each broken invariant. O(all jobs). */
+    int (*check)(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+};
+
+/*
+ * Opens the store whose schemes contain the URL's ("redis" of "redis://host"). EINVAL names the schemes there are.
+ * On 0 *out is the caller's: lq_store_close.
+ */
+LADE_CHECKED int lq_store_open(struct lq_store **out, const struct lq_store_ops *const *stores,
+                               size_t n, const struct lq_store_config *config, lade_err *err);
+/* NULL is allowed. */
+void lq_store_close(struct lq_store *s);
+
+/*
+ * The ops as the engine calls them: each is a fault point before and after (NAME.before, NAME.after), so that a test can
+ * kill the process on both sides of every step. Same contracts as in the table.
+ */
+LADE_CHECKED int lq_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
+LADE_CHECKED int lq_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                                const struct lq_take *take, struct lq_leased_vec *out,
+                                lade_err *err);
+LADE_CHECKED int lq_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+                          lade_err *err);
+LADE_CHECKED int lq_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop,
+                          size_t max, size_t *n_stop, lade_err *err);
+LADE_CHECKED int lq_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes,
+                          lade_err *err);
+LADE_CHECKED int lq_reclaim(struct lq_store *s, const struct lq_take *take,
+                            struct lq_leased_vec *out, lade_err *err);
+LADE_CHECKED int lq_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                            int64_t *next_ms, lade_err *err);
+LADE_CHECKED int lq_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                         lade_err *err);
+
+#endif
