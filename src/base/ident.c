@@ -71,7 +71,7 @@ uint64_t lb_rand(void)
 
 uint64_t lb_rand_below(uint64_t bound)
 {
-    return (uint64_t)(((unsigned __int128)lb_rand() * bound) >> 64);
+    return lb_rand() % bound; /* the bias is bound / 2^64: nothing, for jitter and weights */
 }
 
 void lb_ulid(char out[LB_ULID_LEN + 1], int64_t wall_ns)
