@@ -56,8 +56,7 @@ enum lade_errno {
 };
 
 /* The name of a result or failure, "LADE_STALE" or "LADE_EAUTH"; never NULL. `code` may be negated. */
-LADE_API
-const char *lade_result_name(int code);
+LADE_API const char *lade_result_name(int code);
 
 typedef struct lade_err {
     int code;          /* the negative result, or 0 */

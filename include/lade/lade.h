@@ -102,12 +102,11 @@ typedef struct lade_options {
  * Failures: EINVAL (unknown scheme, bad URL or option), EUNAVAILABLE, EAUTH, EFORMAT, EACCESS, ENOSPACE, ENOMEM.
  * On success *out is the caller's: lade_close it, after every worker opened from it is closed.
  */
-LADE_API
-LADE_CHECKED int lade_open(lade **out, const char *url, const lade_options *opts, lade_err *err);
+LADE_API LADE_CHECKED int lade_open(lade **out, const char *url, const lade_options *opts,
+                                    lade_err *err);
 
 /* Closes and frees; NULL is allowed. No other thread may be inside a call on `q`. */
-LADE_API
-void lade_close(lade *q);
+LADE_API void lade_close(lade *q);
 
 typedef struct lade_header {
     const char *name;  /* 1 to 128 printable ASCII characters */
@@ -166,8 +165,8 @@ typedef struct lade_job_spec {
  * after a lost reply adds nothing. Calls from several threads at the same time share one store transaction.
  * Failures: EINVAL and ETOOBIG (checked first, nothing was written), ENOSPACE, EUNAVAILABLE, EBUSY, ...
  */
-LADE_API
-LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err);
+LADE_API LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id,
+                                       lade_err *err);
 
 /*
  * Enqueues n jobs (at most LADE_BATCH_MAX), all or none. Writes n ids to `ids` and n results (0 or LADE_DUPLICATE)
@@ -175,9 +174,8 @@ LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, l
  * LADE_DUPLICATE when at least one was a duplicate. A bad spec refuses the whole call before anything is written and
  * err names its index.
  */
-LADE_API
-LADE_CHECKED int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *ids,
-                                   int *outcomes, lade_err *err);
+LADE_API LADE_CHECKED int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n,
+                                            lade_id *ids, int *outcomes, lade_err *err);
 
 /* ---------------------------------------------------------------------------------------------
  * Part 2: work
@@ -202,56 +200,35 @@ typedef lade_outcome (*lade_handler)(lade_job *job, void *ctx);
 /*
  * What the handler may ask. Returned pointers live until the handler returns.
  */
-LADE_API
-const char *lade_job_id(const lade_job *job);
-LADE_API
-const char *lade_job_kind(const lade_job *job);
-LADE_API
-const char *lade_job_queue(const lade_job *job);
-LADE_API
-lade_bytes lade_job_payload(const lade_job *job);
-LADE_API
-const char *lade_job_content_type(const lade_job *job);
-LADE_API
-const char *lade_job_header(const lade_job *job, const char *name); /* NULL when absent */
-LADE_API
-size_t lade_job_n_headers(const lade_job *job);
-LADE_API
-lade_header lade_job_header_at(const lade_job *job, size_t i);
-LADE_API
-int lade_job_attempt(const lade_job *job); /* 1 for the first run */
-LADE_API
-int lade_job_max_attempts(const lade_job *job);
-LADE_API
-int lade_job_priority(const lade_job *job);
-LADE_API
-int64_t lade_job_enqueued_at(const lade_job *job);
+LADE_API const char *lade_job_id(const lade_job *job);
+LADE_API const char *lade_job_kind(const lade_job *job);
+LADE_API const char *lade_job_queue(const lade_job *job);
+LADE_API lade_bytes lade_job_payload(const lade_job *job);
+LADE_API const char *lade_job_content_type(const lade_job *job);
+LADE_API const char *lade_job_header(const lade_job *job, const char *name); /* NULL when absent */
+LADE_API size_t lade_job_n_headers(const lade_job *job);
+LADE_API lade_header lade_job_header_at(const lade_job *job, size_t i);
+LADE_API int lade_job_attempt(const lade_job *job); /* 1 for the first run */
+LADE_API int lade_job_max_attempts(const lade_job *job);
+LADE_API int lade_job_priority(const lade_job *job);
+LADE_API int64_t lade_job_enqueued_at(const lade_job *job);
 /* Grows with every lease of this job: give it to the systems you write to, so that they can refuse a stale run. */
-LADE_API
-uint64_t lade_job_fence(const lade_job *job);
+LADE_API uint64_t lade_job_fence(const lade_job *job);
 /* Nanoseconds left of this attempt's timeout; 0 when it is over. */
-LADE_API
-int64_t lade_job_time_left(const lade_job *job);
+LADE_API int64_t lade_job_time_left(const lade_job *job);
 /* True once the job should stop: timed out, cancelled by an operator, lease lost, or worker told to end now. */
-LADE_API
-bool lade_job_cancelled(const lade_job *job);
+LADE_API bool lade_job_cancelled(const lade_job *job);
 /* A descriptor that becomes readable when lade_job_cancelled turns true; owned by the job. -1 on failure. */
-LADE_API
-int lade_job_cancel_fd(lade_job *job);
+LADE_API int lade_job_cancel_fd(lade_job *job);
 
 /* What the handler may say; each keeps the last value given. */
-LADE_API
-void lade_job_retry_in(lade_job *job, int64_t delay); /* with LADE_RETRY; >= 0 */
-LADE_API
-void lade_job_snooze_for(lade_job *job, int64_t delay); /* with LADE_SNOOZE; >= 0 */
+LADE_API void lade_job_retry_in(lade_job *job, int64_t delay);   /* with LADE_RETRY; >= 0 */
+LADE_API void lade_job_snooze_for(lade_job *job, int64_t delay); /* with LADE_SNOOZE; >= 0 */
 /* The error text of this attempt, kept and shown; any bytes, cut at LADE_ERROR_TEXT_MAX. */
-LADE_API
-void lade_job_error(lade_job *job, const char *format, ...) LADE_PRINTF(2, 3);
-LADE_API
-void lade_job_error_bytes(lade_job *job, lade_bytes text);
+LADE_API void lade_job_error(lade_job *job, const char *format, ...) LADE_PRINTF(2, 3);
+LADE_API void lade_job_error_bytes(lade_job *job, lade_bytes text);
 /* Copies a result to be kept with the completed job. 0, -LADE_ETOOBIG over LADE_RESULT_MAX, or -LADE_ENOMEM. */
-LADE_API
-LADE_CHECKED int lade_job_result(lade_job *job, lade_bytes result);
+LADE_API LADE_CHECKED int lade_job_result(lade_job *job, lade_bytes result);
 
 enum lade_queue_order {
     LADE_ORDER_STRICT = 0, /* a later queue is served only while the earlier ones are empty */
@@ -292,32 +269,28 @@ typedef struct lade_worker_config {
  * Makes a worker on `q`, which must outlive it. Nothing is taken before lade_worker_run.
  * `config` NULL = defaults; its strings are copied. Failures: EINVAL, ENOMEM, EUNAVAILABLE.
  */
-LADE_API
-LADE_CHECKED int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *config,
-                                  lade_err *err);
+LADE_API LADE_CHECKED int lade_worker_open(lade_worker **out, lade *q,
+                                           const lade_worker_config *config, lade_err *err);
 
 /*
  * Registers the handler of a kind, before run. The kind "*" catches every kind without its own handler.
  * A job whose kind has no handler here is handed back for 10 s without spending an attempt. `ctx` is borrowed until
  * lade_worker_close. Failures: EINVAL (bad kind, registered twice, worker runs), ENOMEM.
  */
-LADE_API
-LADE_CHECKED int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn, void *ctx);
+LADE_API LADE_CHECKED int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn,
+                                             void *ctx);
 
 /*
  * Runs until stopped, then drains. TERM or INT: take no more, wait for handlers up to shutdown_timeout, hand the
  * rest back without spending their attempt. A second TERM or INT, or QUIT: hand back now. TSTP: quiet.
  * Store outages are ridden out with backoff, not returned. Returns 0 after a stop; < 0 when it could not start.
  */
-LADE_API
-LADE_CHECKED int lade_worker_run(lade_worker *w, lade_err *err);
+LADE_API LADE_CHECKED int lade_worker_run(lade_worker *w, lade_err *err);
 
 /* As TERM: stop taking, finish, return from run. A second call hands back at once. Any thread; async-signal-safe. */
-LADE_API
-void lade_worker_stop(lade_worker *w);
+LADE_API void lade_worker_stop(lade_worker *w);
 /* As TSTP: stop taking work for good but stay up. Any thread; async-signal-safe. */
-LADE_API
-void lade_worker_quiet(lade_worker *w);
+LADE_API void lade_worker_quiet(lade_worker *w);
 
 typedef struct lade_worker_stats {
     uint64_t completed, retried, dead, snoozed, cancelled, discarded;
@@ -333,12 +306,10 @@ typedef struct lade_worker_stats {
 } lade_worker_stats;
 
 /* A consistent copy of the counters since open. Any thread. */
-LADE_API
-void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out);
+LADE_API void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out);
 
 /* Frees; NULL is allowed. The worker must not be running. Handlers still stuck are waited for. */
-LADE_API
-void lade_worker_close(lade_worker *w);
+LADE_API void lade_worker_close(lade_worker *w);
 
 /* ---------------------------------------------------------------------------------------------
  * Part 3: look and act
@@ -357,11 +328,9 @@ enum lade_state {
 #define LADE_N_STATES 7
 
 /* "ready" and so on; NULL for a value out of range. */
-LADE_API
-const char *lade_state_name(enum lade_state state);
+LADE_API const char *lade_state_name(enum lade_state state);
 /* The state of a name or of an alias other systems use ("pending", "archived"); -1 when unknown. */
-LADE_API
-int lade_state_parse(const char *name);
+LADE_API int lade_state_parse(const char *name);
 
 typedef struct lade_attempt {
     int number;         /* 1, 2, ...; 0 for a crash or a note, which spend none */
@@ -402,11 +371,9 @@ typedef struct lade_job_view {
  * One job by id. `queue` NULL looks in every queue. Returns 0 or LADE_NOT_FOUND.
  * On 0 *out is the caller's, one block: lade_job_view_free.
  */
-LADE_API
-LADE_CHECKED int lade_job_get(lade *q, const char *queue, const char *id, lade_job_view **out,
-                              lade_err *err);
-LADE_API
-void lade_job_view_free(lade_job_view *view);
+LADE_API LADE_CHECKED int lade_job_get(lade *q, const char *queue, const char *id,
+                                       lade_job_view **out, lade_err *err);
+LADE_API void lade_job_view_free(lade_job_view *view);
 
 /* Where a listing goes on. Zero it to start; treat it as opaque. */
 typedef struct lade_cursor {
@@ -419,10 +386,9 @@ typedef struct lade_cursor {
  * Pages stay stable while jobs move: one that moves may be missed or seen once more, the others are not.
  * Writes *n views to out, each the caller's. Returns 0, or LADE_EMPTY when the page is empty and the listing done.
  */
-LADE_API
-LADE_CHECKED int lade_job_list(lade *q, const char *queue, enum lade_state state,
-                               lade_cursor *cursor, size_t limit, lade_job_view **out, size_t *n,
-                               lade_err *err);
+LADE_API LADE_CHECKED int lade_job_list(lade *q, const char *queue, enum lade_state state,
+                                        lade_cursor *cursor, size_t limit, lade_job_view **out,
+                                        size_t *n, lade_err *err);
 
 enum lade_job_verb {
     LADE_JOB_RETRY =
@@ -438,9 +404,9 @@ enum lade_job_verb {
  * Acts on n jobs of one queue (NULL: wherever they are). outcomes[i] is 0, LADE_NOT_FOUND or LADE_WRONG_STATE.
  * Of several operators acting at once exactly one gets 0. Returns 0 when all are 0, else the first outcome.
  */
-LADE_API
-LADE_CHECKED int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue,
-                              const char *const *ids, size_t n, int *outcomes, lade_err *err);
+LADE_API LADE_CHECKED int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue,
+                                       const char *const *ids, size_t n, int *outcomes,
+                                       lade_err *err);
 
 typedef struct lade_queue_info {
     char name[LADE_NAME_MAX + 1];
@@ -453,32 +419,26 @@ typedef struct lade_queue_info {
 } lade_queue_info;
 
 /* All queues by name. *out is one array of *n, the caller's: lade_free. */
-LADE_API
-LADE_CHECKED int lade_queue_list(lade *q, lade_queue_info **out, size_t *n, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_list(lade *q, lade_queue_info **out, size_t *n, lade_err *err);
 /* One queue. Returns 0 or LADE_NOT_FOUND. */
-LADE_API
-LADE_CHECKED int lade_queue_get(lade *q, const char *queue, lade_queue_info *out, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_get(lade *q, const char *queue, lade_queue_info *out,
+                                         lade_err *err);
 /* Workers stop taking from it within 100 ms; jobs may still be added and fall due. Makes the queue if need be. */
-LADE_API
-LADE_CHECKED int lade_queue_pause(lade *q, const char *queue, lade_err *err);
-LADE_API
-LADE_CHECKED int lade_queue_resume(lade *q, const char *queue, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_pause(lade *q, const char *queue, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_resume(lade *q, const char *queue, lade_err *err);
 
 /*
  * Removes jobs of one state (never ACTIVE) in bounded steps: at most `max` (1 to 10,000) a call.
  * *n is how many this call removed. Returns 0 when none is left, LADE_MORE when there may be more.
  */
-LADE_API
-LADE_CHECKED int lade_queue_purge(lade *q, const char *queue, enum lade_state state, size_t max,
-                                  size_t *n, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_purge(lade *q, const char *queue, enum lade_state state,
+                                           size_t max, size_t *n, lade_err *err);
 /* Removes a queue that has no jobs left in it. Returns 0, LADE_NOT_FOUND, or LADE_WRONG_STATE when jobs are there. */
-LADE_API
-LADE_CHECKED int lade_queue_remove(lade *q, const char *queue, lade_err *err);
+LADE_API LADE_CHECKED int lade_queue_remove(lade *q, const char *queue, lade_err *err);
 
 /* Moves dead jobs back to ready, oldest first, with all attempts again; bounded as lade_queue_purge. */
-LADE_API
-LADE_CHECKED int lade_dead_redrive(lade *q, const char *queue, size_t max, size_t *n,
-                                   lade_err *err);
+LADE_API LADE_CHECKED int lade_dead_redrive(lade *q, const char *queue, size_t max, size_t *n,
+                                            lade_err *err);
 
 typedef struct lade_worker_info {
     char name[LADE_NAME_MAX + 1];
@@ -490,12 +450,11 @@ typedef struct lade_worker_info {
 } lade_worker_info;
 
 /* Live workers. *out is one array of *n, the caller's: lade_free. */
-LADE_API
-LADE_CHECKED int lade_worker_list(lade *q, lade_worker_info **out, size_t *n, lade_err *err);
+LADE_API LADE_CHECKED int lade_worker_list(lade *q, lade_worker_info **out, size_t *n,
+                                           lade_err *err);
 
 /* The store's clock, which decides when jobs are due. */
-LADE_API
-LADE_CHECKED int lade_now(lade *q, int64_t *now, lade_err *err);
+LADE_API LADE_CHECKED int lade_now(lade *q, int64_t *now, lade_err *err);
 
 typedef struct lade_finding {
     char queue[LADE_NAME_MAX + 1];
@@ -507,16 +466,13 @@ typedef struct lade_finding {
  * without owner. O(all jobs): for tests and `lade doctor`. *out is one array of *n findings, the caller's: lade_free.
  * Returns 0; *n = 0 means sound.
  */
-LADE_API
-LADE_CHECKED int lade_check(lade *q, lade_finding **out, size_t *n, lade_err *err);
+LADE_API LADE_CHECKED int lade_check(lade *q, lade_finding **out, size_t *n, lade_err *err);
 
 /* Frees what the functions above gave. */
-LADE_API
-void lade_free(void *p);
+LADE_API void lade_free(void *p);
 
 /* "0.1.0" */
-LADE_API
-const char *lade_version(void);
+LADE_API const char *lade_version(void);
 
 #ifdef __cplusplus
 }
