@@ -132,8 +132,9 @@ struct lq_leased_vec {
     struct lb_arena arena; /* the caller inits and finis it; ops append */
     struct lq_leased *job; /* in the arena */
     size_t n;
-    int64_t
-        next_due_ms; /* when nothing was taken: earliest scheduled or retrying job of the lanes; 0 = none */
+    /* Set by every take that took nothing; both on the store's clock, so that a skewed host waits right: */
+    int64_t next_due_ms; /* earliest scheduled or retrying job of the lanes; 0 = none */
+    int64_t now_ms;      /* the store's now when it looked */
 };
 
 enum lq_to {
