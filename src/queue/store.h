@@ -22,6 +22,20 @@
  * reclaim its leases. settle and begin with a fence that is no longer the job's are refused with LADE_STALE, whatever
  * the old owner believes.
  *
+ * Bounds of what is promised (the contract suite in tests/contract holds every store to this):
+ * - A queue is made by put and pause, by nothing else. purge, redrive, trim, promote of a queue that is not there do
+ *   nothing (0, n = 0); list gives EMPTY; act gives NOT_FOUND for each id.
+ * - An incarnation that is not live (never registered, left, reclaimed, or past its lease) is handed nothing: take and
+ *   reclaim then return LADE_STALE; settles of the same call are done all the same. settle asks for the fence only.
+ * - Reclaim voids the dead incarnations it meets, also those that hold nothing any more; renew is STALE from then on.
+ * - take leaves paused lanes wholly alone: it does not promote there and next_due_ms does not count them.
+ * - Whatever makes a job ready (put, promote, settle to READY, RETRY, redrive, resume) wakes an idle worker of the
+ *   queue, and so does a put or settle whose job is the next to be due there.
+ * - Several jobs handed back by one call are put first one after the other: the last of them is served first.
+ * - Jobs due, or ended, in the same millisecond are in any order among each other.
+ * - act on an active job that is already marked is WRONG_STATE, but for REMOVE. act leaves retention to trim.
+ * - total_dead and total_completed count every move there, also when nothing is kept; RETRY and redrive take nothing off.
+ *
  * Identity. Job ids are made by the client, so put may be repeated after a lost reply: a store that talks to a server
  * must answer the repeat of its own call as it answered (or would have answered) the first, for put, take and settle.
  */
@@ -242,8 +256,8 @@ struct lq_store_ops {
      * Settles n leases, then takes: one round trip or transaction where the store can. Either half may be absent
      * (n = 0, take = NULL). Every settle is active -> its `to`; retention by count is kept here. The take is
      * ready -> active from lanes in order, by level then first-in first-out, paused queues skipped; due jobs are
-     * promoted first. `out` is appended to; with nothing taken out->next_due_ms is set. Items whose settle was
-     * refused are STALE; the others and the take are done all the same.
+     * promoted first. `out` is appended to; with nothing taken out->next_due_ms is set and the result is 0 too. Items
+     * whose settle was refused are STALE; the others and the take are done all the same.
      */
     int (*settle_take)(struct lq_store *s, struct lq_settle *it, size_t n,
                        const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
@@ -298,7 +312,8 @@ struct lq_store_ops {
     /* One job, NOT_FOUND. Appends one row. */
     int (*get)(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
                lade_err *err);
-    /* Up to limit rows of one state from the cursor on, in order of running or ending. */
+    /* Up to limit rows of one state from the cursor on, in order of running or ending; active ones in any order. EMPTY
+     * when no row is left: the cursor is done then. */
     int (*list)(struct lq_store *s, const char *queue, enum lade_state state, lade_cursor *cursor,
                 size_t limit, struct lq_row_vec *out, lade_err *err);
     /* lade_job_act on one queue: outcome[i] is 0, NOT_FOUND or WRONG_STATE; n <= LQ_TAKE_MAX. */
