@@ -42,7 +42,7 @@ struct lq_job {
     int64_t timeout_ms;
     struct lq_backoff backoff;
     const char *content_type;
-    struct lb_slice headers; /* packed; lq_job_header_next */
+    struct lb_slice headers; /* n_headers times "name" NUL "value" NUL: lq_job_header_next */
     uint32_t n_headers;
     struct lb_slice unique;
     enum lade_unique_until until;
@@ -64,12 +64,7 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *spec, int64_t now_ms
  */
 LADE_CHECKED int lq_job_decode(struct lb_mut body, struct lq_job *out, lade_err *err);
 
-/* Walks the headers of a decoded job: *at starts at headers.p. False at the end. */
-bool lq_job_header_next(const struct lq_job *job, const uint8_t **at, lade_header *out);
-
-/* True when s is 1 to LADE_NAME_MAX characters of A-Z a-z 0-9 . _ : / - (queues and kinds). */
-bool lq_name_is_valid(const char *s);
-/* True when s is 1 to LADE_ID_MAX characters of A-Z a-z 0-9 . _ : - */
-bool lq_id_is_valid(const char *s);
+/* Walks the headers of a decoded job: *at starts at 0. False at the end. */
+bool lq_job_header_next(const struct lq_job *job, size_t *at, lade_header *out);
 
 #endif

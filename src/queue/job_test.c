@@ -1,0 +1,195 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "queue/job.h"
+
+static struct lb_mut encode(const lade_job_spec *spec, struct lb_buf *b)
+{
+    lb_buf_init(b);
+    lq_job_encode(b, spec, 1700000000123);
+    assert_false(b->failed);
+    assert_non_null(lb_buf_reserve(b, 1)); /* the spare byte a decoder may write */
+    return (struct lb_mut){b->p, b->n};
+}
+
+/* The bytes of version 1, for ever: a change here is a change of format and needs a new version. */
+static void an_envelope_with_defaults_has_the_golden_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t golden[] = {0x01, '4',  0x93, 0xa4, 'm',  'a',  'i',  'l',
+                                     0xc4, 0x03, 'a',  0x00, 'b',  0xcf, 0x00, 0x00,
+                                     0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b};
+    struct lb_buf b;
+    struct lb_mut m = encode(&(lade_job_spec){.kind = "mail", .payload = {"a\0b", 3}}, &b);
+    assert_int_equal(m.n, sizeof(golden));
+    assert_memory_equal(m.p, golden, sizeof(golden));
+    lb_buf_fini(&b);
+}
+
+static void an_envelope_with_everything_has_the_golden_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t golden[] = {
+        0x01, '0',  0x99, 0xa1, 'k',  0xc4, 0x00, 0xcf, 0x00, 0x00, 0x01, 0x8b, 0xcf, 0xe5,
+        0x68, 0x7b, 0x03, 0xcd, 0x03, 0xe8, 0x94, 0x02, 0xcd, 0x01, 0xf4, 0xcd, 0x27, 0x10,
+        0x05, 0xa1, 't',  0x92, 0xa1, 'h',  0xa1, 'v',  0x92, 0xc4, 0x01, 0x00, 0x02};
+    lade_header h = {"h", "v"};
+    struct lb_buf b;
+    struct lb_mut m =
+        encode(&(lade_job_spec){.kind = "k",
+                                .priority = 4,
+                                .max_attempts = 3,
+                                .timeout = LADE_SECOND,
+                                .backoff = {LADE_BACKOFF_EXPONENTIAL, 500 * LADE_MILLISECOND,
+                                            10 * LADE_SECOND, 5},
+                                .content_type = "t",
+                                .headers = &h,
+                                .n_headers = 1,
+                                .unique = {{"\0", 1}, 0, LADE_UNTIL_TTL}},
+               &b);
+    assert_int_equal(m.n, sizeof(golden));
+    assert_memory_equal(m.p, golden, sizeof(golden));
+    lb_buf_fini(&b);
+}
+
+static void decoding_gives_back_what_was_encoded(void **state)
+{
+    (void)state;
+    uint8_t payload[256];
+    for (int i = 0; i < 256; i++)
+        payload[i] = (uint8_t)i; /* C-092: every byte value */
+    lade_header h[2] = {{"first", "1"}, {"second", ""}};
+    struct lb_buf b;
+    struct lb_mut m = encode(&(lade_job_spec){.kind = "resize:photo",
+                                              .payload = {payload, 256},
+                                              .priority = -4,
+                                              .max_attempts = 7,
+                                              .timeout = 1500 * LADE_MILLISECOND,
+                                              .content_type = "image/png",
+                                              .headers = h,
+                                              .n_headers = 2,
+                                              .unique = {LADE_STR("key"), 0, LADE_UNTIL_START}},
+                             &b);
+    struct lq_job j;
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_string_equal(j.kind, "resize:photo");
+    assert_int_equal(j.payload.n, 256);
+    assert_memory_equal(j.payload.p, payload, 256);
+    assert_int_equal(j.level, 8);
+    assert_int_equal(j.max_attempts, 7);
+    assert_int_equal(j.timeout_ms, 1500);
+    assert_string_equal(j.content_type, "image/png");
+    assert_int_equal(j.enqueued_ms, 1700000000123);
+    assert_int_equal(j.unique.n, 3);
+    assert_int_equal(j.until, LADE_UNTIL_START);
+    size_t at = 0;
+    lade_header got;
+    assert_true(lq_job_header_next(&j, &at, &got));
+    assert_string_equal(got.name, "first");
+    assert_string_equal(got.value, "1");
+    assert_true(lq_job_header_next(&j, &at, &got));
+    assert_string_equal(got.name, "second");
+    assert_string_equal(got.value, "");
+    assert_false(lq_job_header_next(&j, &at, &got));
+    lb_buf_fini(&b);
+}
+
+static void every_cut_and_every_flipped_byte_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    lade_header h = {"name", "value"};
+    struct lb_buf b;
+    struct lb_mut m = encode(&(lade_job_spec){.kind = "k",
+                                              .payload = LADE_STR("payload"),
+                                              .headers = &h,
+                                              .n_headers = 1,
+                                              .unique = {LADE_STR("u"), 0, LADE_UNTIL_DONE}},
+                             &b);
+    for (size_t n = 0; n < m.n; n++) {
+        uint8_t *copy =
+            lb_malloc(n + 1); /* exactly that long, so that a sanitizer sees a step outside */
+        memcpy(copy, m.p, n);
+        struct lq_job j;
+        assert_int_equal(lq_job_decode((struct lb_mut){copy, n}, &j, NULL), -LADE_EFORMAT);
+        lb_free(copy);
+    }
+    for (size_t i = 0; i < m.n * 8; i++) {
+        uint8_t *copy = lb_malloc(m.n + 1);
+        memcpy(copy, m.p, m.n);
+        copy[i / 8] ^= (uint8_t)(1U << (i % 8));
+        struct lq_job j;
+        int rc = lq_job_decode((struct lb_mut){copy, m.n}, &j, NULL);
+        assert_true(rc == 0 || rc == -LADE_EFORMAT);
+        lb_free(copy);
+    }
+    lb_buf_fini(&b);
+}
+
+static void fields_of_a_later_writer_are_ignored(void **state)
+{
+    (void)state;
+    uint8_t later[] = {0x01, '4',  0x9a, 0xa1, 'k',  0xc4, 0x00, 0x01,
+                       0x19, 0x01, 0xc0, 0xa0, 0x90, 0xc0, 0x07, 0};
+    struct lq_job j;
+    assert_int_equal(lq_job_decode((struct lb_mut){later, sizeof(later) - 1}, &j, NULL), 0);
+    assert_string_equal(j.kind, "k");
+    assert_int_equal(j.n_headers, 0);
+    assert_int_equal(j.unique.n, 0);
+}
+
+static void expect_refusal(lade_job_spec spec, int code, const char *word)
+{
+    lade_err err = {0};
+    assert_int_equal(lq_job_check(&spec, 100, SIZE_MAX, &err), -code);
+    if (!strstr(err.text, word))
+        fail_msg("'%s' does not name '%s'", err.text, word);
+}
+
+static void each_bad_field_is_refused_by_name(void **state)
+{
+    (void)state;
+    expect_refusal((lade_job_spec){0}, LADE_EINVAL, "kind");
+    expect_refusal((lade_job_spec){.kind = "a b"}, LADE_EINVAL, "kind");
+    expect_refusal((lade_job_spec){.kind = "k", .queue = ""}, LADE_EINVAL, "queue");
+    expect_refusal((lade_job_spec){.kind = "k", .queue = "a{b}"}, LADE_EINVAL, "queue");
+    expect_refusal((lade_job_spec){.kind = "k", .id = "a/b"}, LADE_EINVAL, "id");
+    expect_refusal((lade_job_spec){.kind = "k", .priority = 5}, LADE_EINVAL,
+                   "priority"); /* C-080 */
+    expect_refusal((lade_job_spec){.kind = "k", .payload = {"", 101}}, LADE_ETOOBIG, "payload");
+    expect_refusal((lade_job_spec){.kind = "k", .in = -1}, LADE_EINVAL, "in");
+    expect_refusal((lade_job_spec){.kind = "k", .in = 999999}, LADE_EINVAL,
+                   "millisecond"); /* C-073 */
+    expect_refusal((lade_job_spec){.kind = "k", .in = LADE_SECOND, .at = 1}, LADE_EINVAL, "both");
+    expect_refusal((lade_job_spec){.kind = "k", .unique = {LADE_STR("u"), 1, 0}}, LADE_EINVAL,
+                   "unique.ttl");
+    expect_refusal((lade_job_spec){.kind = "k", .max_attempts = 1001}, LADE_EINVAL, "max_attempts");
+    expect_refusal((lade_job_spec){.kind = "k", .backoff = {.type = LADE_BACKOFF_FIXED}},
+                   LADE_EINVAL, "backoff.base");
+    lade_header bad = {"a b", ""};
+    expect_refusal((lade_job_spec){.kind = "k", .headers = &bad, .n_headers = 1}, LADE_EINVAL,
+                   "header");
+    lade_err err = {0};
+    assert_int_equal(lq_job_check(&(lade_job_spec){0}, 100, 17, &err), -LADE_EINVAL);
+    assert_non_null(strstr(err.text, "job 17"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_envelope_with_defaults_has_the_golden_bytes),
+        cmocka_unit_test(an_envelope_with_everything_has_the_golden_bytes),
+        cmocka_unit_test(decoding_gives_back_what_was_encoded),
+        cmocka_unit_test(every_cut_and_every_flipped_byte_is_refused_or_harmless),
+        cmocka_unit_test(fields_of_a_later_writer_are_ignored),
+        cmocka_unit_test(each_bad_field_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("queue/job", tests, NULL, NULL);
+}
