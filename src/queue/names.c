@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/err.h"
 
 /* The words of the product, and those that users of other systems type; filters accept both. */
 static const struct {
@@ -82,4 +83,22 @@ bool lq_name_is_valid(const char *s)
 bool lq_id_is_valid(const char *s)
 {
     return is_word(s, LADE_ID_MAX, false);
+}
+
+int lq_queue_check(const char *queue, const char *where, lade_err *err)
+{
+    if (queue && lq_name_is_valid(queue))
+        return 0;
+    return lb_fail(err, LADE_EINVAL, where,
+                   "queue '%.60s' must be 1 to %d characters of A-Z a-z 0-9 . _ : / -",
+                   queue ? queue : "", LADE_NAME_MAX);
+}
+
+int lq_id_check(const char *id, const char *where, lade_err *err)
+{
+    if (id && lq_id_is_valid(id))
+        return 0;
+    return lb_fail(err, LADE_EINVAL, where,
+                   "id '%.70s' must be 1 to %d characters of A-Z a-z 0-9 . _ : -", id ? id : "",
+                   LADE_ID_MAX);
 }

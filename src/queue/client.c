@@ -1,0 +1,238 @@
+#include "queue/client.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/ident.h"
+#include "base/mem.h"
+#include "queue/job.h"
+#include "queue/names.h"
+
+#define DEFAULT_QUEUE      "default"
+#define DEFAULT_UNIQUE_TTL (24 * LADE_HOUR)
+
+static int64_t read_wall(void *ctx)
+{
+    (void)ctx;
+    return lb_clock_wall();
+}
+
+static int resolve_keep(struct lq_keep *out, int64_t age, int64_t count,
+                        const struct lq_keep *fallback, lade_err *err)
+{
+    if (age < 0 || (age > 0 && age < LADE_MILLISECOND) || count < -1)
+        return lb_fail(
+            err, LADE_EINVAL, "open",
+            "keep: age is at least 1 ms (0 = default), count at least 1 (0 = default, -1 = none)");
+    out->age_ms = age > 0 ? lb_ms_up(age) : fallback->age_ms;
+    out->count = count > 0 ? count : (count < 0 ? 0 : fallback->count);
+    return 0;
+}
+
+static int resolve_config(struct lq_store_config *c, const lade_options *o, lade_err *err)
+{
+    static const struct lq_keep completed = {3600000, 1000};
+    static const struct lq_keep dead = {INT64_C(90) * 86400000, 10000};
+    if (o->payload_max > LADE_PAYLOAD_MAX_HARD)
+        return lb_fail(err, LADE_EINVAL, "open",
+                       "payload_max %u is over the hard limit of %u bytes", o->payload_max,
+                       LADE_PAYLOAD_MAX_HARD);
+    if (o->timeout < 0 || o->connect_timeout < 0)
+        return lb_fail(err, LADE_EINVAL, "open",
+                       "timeout and connect_timeout must not be negative");
+    int rc = resolve_keep(&c->keep_completed, o->keep_completed.age, o->keep_completed.count,
+                          &completed, err);
+    if (rc == 0)
+        rc = resolve_keep(&c->keep_dead, o->keep_dead.age, o->keep_dead.count, &dead, err);
+    if (rc < 0)
+        return rc;
+    c->timeout_ms = o->timeout > 0 ? lb_ms_up(o->timeout) : 10000;
+    c->connect_timeout_ms = o->connect_timeout > 0 ? lb_ms_up(o->connect_timeout) : 5000;
+    c->clock = o->clock ? o->clock : read_wall;
+    c->clock_ctx = o->clock_ctx;
+    return 0;
+}
+
+static bool is_namespace(const char *ns)
+{
+    return lq_name_is_valid(ns) && strlen(ns) <= 64;
+}
+
+int lq_client_open(lade **out, const struct lq_store_ops *const *stores, size_t n, const char *url,
+                   const lade_options *opts, lade_err *err)
+{
+    static const lade_options defaults = {0};
+    const lade_options *o = opts ? opts : &defaults;
+    const char *ns = o->namespace_ && *o->namespace_ ? o->namespace_ : "lade";
+    if (!is_namespace(ns))
+        return lb_fail(err, LADE_EINVAL, "open",
+                       "namespace '%.80s' must be 1 to 64 characters of A-Z a-z 0-9 . _ : / -", ns);
+    struct lq_store_config config = {0};
+    int rc = resolve_config(&config, o, err);
+    if (rc < 0)
+        return rc;
+    lade *q = lb_calloc(1, sizeof(*q));
+    if (!q)
+        return lb_fail_nomem(err, "open");
+    q->url = lb_strdup(url);
+    q->ns = lb_strdup(ns);
+    q->payload_max = o->payload_max ? o->payload_max : LADE_PAYLOAD_MAX;
+    q->clock = config.clock;
+    q->clock_ctx = config.clock_ctx;
+    config.url = q->url;
+    config.ns = q->ns;
+    /* the envelope adds headers, names and a unique key to the payload */
+    config.body_max = q->payload_max + LADE_HEADERS_BYTES + LADE_UNIQUE_KEY_MAX + 4096;
+    rc = q->url && q->ns ? lq_store_open(&q->store, stores, n, &config, err)
+                         : lb_fail_nomem(err, "open");
+    if (rc < 0) {
+        lb_free(q->url);
+        lb_free(q->ns);
+        lb_free(q);
+        return rc;
+    }
+    lq_batch_init(&q->batch, q->store);
+    *out = q;
+    return 0;
+}
+
+void lade_close(lade *q)
+{
+    if (!q)
+        return;
+    lq_batch_fini(&q->batch);
+    lq_store_close(q->store);
+    lb_free(q->url);
+    lb_free(q->ns);
+    lb_free(q);
+}
+
+int64_t lq_client_now_ms(const lade *q)
+{
+    return q->clock(q->clock_ctx) / LADE_MILLISECOND;
+}
+
+int lade_now(lade *q, int64_t *now, lade_err *err)
+{
+    int64_t ms = 0;
+    int rc = q->store->ops->now(q->store, &ms, err);
+    if (rc >= 0)
+        *now = ms * LADE_MILLISECOND;
+    return rc;
+}
+
+/* What one enqueue call needs until it returns. */
+struct draft {
+    struct lq_put *put;
+    char (*id)[LADE_ID_MAX + 1];
+    size_t *body_at; /* offsets first: the buffer moves while it grows */
+    struct lb_buf bodies;
+};
+
+static void free_draft(struct draft *d, bool heap)
+{
+    if (heap) {
+        lb_free(d->put);
+        lb_free(d->id);
+        lb_free(d->body_at);
+    }
+    lb_buf_fini(&d->bodies);
+}
+
+static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s)
+{
+    int64_t wall = q->clock(q->clock_ctx);
+    if (s->id)
+        memcpy(d->id[i], s->id, strlen(s->id) + 1);
+    else
+        lb_ulid(d->id[i], wall);
+    d->body_at[i] = d->bodies.n;
+    lq_job_encode(&d->bodies, s, wall / LADE_MILLISECOND);
+    struct lq_put *p = &d->put[i];
+    *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
+                         .id = lb_slice_str(d->id[i]),
+                         .level = LADE_PRIORITY_MAX - s->priority,
+                         .unique = lb_slice(s->unique.key.data, s->unique.key.size),
+                         .until = s->unique.until};
+    if (s->unique.key.size > 0)
+        p->unique_ttl_ms = lb_ms_up(s->unique.ttl > 0 ? s->unique.ttl : DEFAULT_UNIQUE_TTL);
+    if (s->at > 0) {
+        p->when = LQ_WHEN_AT;
+        p->when_ms = lb_ms_up(s->at);
+    } else if (s->in > 0) {
+        p->when = LQ_WHEN_IN;
+        p->when_ms = lb_ms_up(s->in);
+    }
+}
+
+/* Encodes all specs and puts them; the draft's arrays have room for n. */
+static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_t n, lade_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        draft_job(q, d, i, &specs[i]);
+    if (d->bodies.failed)
+        return lb_fail_nomem(err, "enqueue");
+    for (size_t i = 0; i < n; i++) {
+        size_t end = i + 1 < n ? d->body_at[i + 1] : d->bodies.n;
+        d->put[i].body = lb_slice(d->bodies.p + d->body_at[i], end - d->body_at[i]);
+    }
+    return lq_batch_put(&q->batch, d->put, n, err);
+}
+
+/* Hands ids and outcomes out; the result of the call. */
+static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
+{
+    int rc = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *id = d->put[i].outcome == LADE_DUPLICATE ? d->put[i].holder : d->id[i];
+        if (d->put[i].outcome == LADE_DUPLICATE)
+            rc = LADE_DUPLICATE;
+        if (ids)
+            (void)snprintf(ids[i].text, sizeof(ids[i].text), "%s", id);
+        if (outcomes)
+            outcomes[i] = d->put[i].outcome;
+    }
+    return rc;
+}
+
+int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
+{
+    int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
+    if (rc < 0)
+        return rc;
+    struct lq_put put;
+    char text[1][LADE_ID_MAX + 1];
+    size_t body_at;
+    struct draft d = {.put = &put, .id = text, .body_at = &body_at};
+    rc = put_draft(q, &d, spec, 1, err);
+    if (rc >= 0)
+        rc = report(&d, 1, id, NULL);
+    free_draft(&d, false);
+    return rc;
+}
+
+int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *ids, int *outcomes,
+                      lade_err *err)
+{
+    if (n == 0)
+        return 0;
+    if (n > LADE_BATCH_MAX)
+        return lb_fail(err, LADE_ETOOBIG, "enqueue_many", "%zu jobs in one call; at most %d", n,
+                       LADE_BATCH_MAX);
+    for (size_t i = 0; i < n; i++) {
+        int rc = lq_job_check(&specs[i], q->payload_max, i, err);
+        if (rc < 0)
+            return rc;
+    }
+    struct draft d = {.put = lb_malloc(n * sizeof(*d.put)),
+                      .id = lb_malloc(n * sizeof(*d.id)),
+                      .body_at = lb_malloc(n * sizeof(*d.body_at))};
+    int rc = d.put && d.id && d.body_at ? put_draft(q, &d, specs, n, err)
+                                        : lb_fail_nomem(err, "enqueue_many");
+    if (rc >= 0)
+        rc = report(&d, n, ids, outcomes);
+    free_draft(&d, true);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/*
+ * client.h - the open handle: a store, its options and the group commit in front of it
+ *
+ * Thread safety: as lade.h says of `lade`.
+ */
+#ifndef LADE_QUEUE_CLIENT_H
+#define LADE_QUEUE_CLIENT_H
+
+#include "queue/batch.h"
+#include "queue/store.h"
+
+struct lade {
+    struct lq_store *store;
+    struct lq_batch batch;
+    char *url;
+    char *ns;
+    uint32_t payload_max;
+    int64_t (*clock)(void *); /* never NULL */
+    void *clock_ctx;
+};
+
+/*
+ * lade_open with the stores to choose from; `url` is not NULL. The composition file (src/lade.c) names them, so that the
+ * engine knows none.
+ */
+LADE_CHECKED int lq_client_open(lade **out, const struct lq_store_ops *const *stores, size_t n,
+                                const char *url, const lade_options *opts, lade_err *err);
+
+/* The producer's clock in ms. */
+int64_t lq_client_now_ms(const lade *q);
+
+#endif
