@@ -1,0 +1,176 @@
+/*
+ * memory_home.h - the structures of the memory store, and the few ways they change
+ *
+ *     home -- queues by name -- queue -- jobs by id
+ *         |                         \-- one order per state: a job is in the order of its state and in no other
+ *         |                          \- locks by unique key, and in the order in which they run out
+ *          \- workers by incarnation -- jobs held, jobs removed under it that it must be told about
+ *
+ * Every change of a job's place goes through ls_memory_job_move or ls_memory_job_drop, so that state, order, lease and
+ * lock change together. Nothing here allocates but the four _make functions, which is why an op either fails before it
+ * changed anything or does not fail.
+ *
+ * All fields are guarded by home.lock; all functions are called with it held.
+ */
+#ifndef LADE_STORE_MEMORY_HOME_H
+#define LADE_STORE_MEMORY_HOME_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "queue/store.h"
+#include "rt/seam.h"
+#include "store/memory/memory_order.h"
+
+struct ls_memory_home {
+    struct lr_mutex lock;
+    struct lr_cond woken;
+    struct lb_map queues;  /* by name; a forgotten queue stays as an empty one with made = false */
+    struct lb_map workers; /* by incarnation: registered, or holding a lease */
+    struct lb_list workers_list;
+    uint64_t fence;   /* the last one given */
+    int64_t sequence; /* breaks ties: grows with every move */
+    char *name;       /* NULL = private */
+    size_t refs;      /* guarded by the registry's lock */
+    struct lb_list in_registry;
+};
+
+struct ls_memory_queue {
+    bool made, paused;
+    struct lb_map jobs;
+    struct lb_map locks;
+    struct ls_memory_order expiring; /* the locks */
+    struct ls_memory_order order[LADE_N_STATES];
+    uint64_t total_enqueued, total_completed, total_failed, total_dead;
+    char name[LADE_NAME_MAX + 1];
+};
+
+struct ls_memory_worker {
+    bool registered;
+    bool idle;  /* found nothing and wants to hear of the next job */
+    bool woken; /* its wait returns */
+    int concurrency;
+    int64_t lease_until_ms, started_ms, seen_ms;
+    char **lane; /* one block with its strings */
+    size_t n_lanes;
+    struct lb_list held;    /* active jobs */
+    struct lb_list removed; /* jobs an operator removed while it held them, until told */
+    size_t n_held;
+    struct lb_list in_home;
+    char id[LADE_ID_MAX + 1];
+    char name[LADE_NAME_MAX + 1];
+};
+
+/* What an operator wants of an active job. */
+enum ls_memory_mark { LS_MEMORY_UNMARKED = 0, LS_MEMORY_KILL, LS_MEMORY_CANCEL };
+
+struct ls_memory_job {
+    struct ls_memory_node node; /* in queue->order[state] */
+    struct ls_memory_queue *queue;
+    enum lade_state state;
+    int level;
+    enum lq_reason reason;
+    struct lb_mut body, history, result;
+    struct lb_slice unique; /* empty = none */
+    int64_t ready_ms, run_at_ms, finished_ms;
+    /* Active only. */
+    struct ls_memory_worker *owner;
+    struct lb_list in_owner; /* held or removed */
+    uint64_t fence;
+    int64_t taken_ms;
+    enum ls_memory_mark mark;
+    bool told; /* the owner knows of the mark */
+    bool begun;
+    char id[LADE_ID_MAX + 1];
+};
+
+/* Holds a unique key for a job, which may be gone already when until is LADE_UNTIL_TTL. */
+struct ls_memory_lock {
+    struct ls_memory_node node; /* in queue->expiring */
+    struct lb_mut key;
+    enum lade_unique_until until;
+    char holder[LADE_ID_MAX + 1];
+};
+
+struct ls_memory_store {
+    struct lq_store store;
+    struct ls_memory_home *home;
+};
+
+static inline struct ls_memory_home *ls_memory_home_of(struct lq_store *s)
+{
+    return ((struct ls_memory_store *)s)->home;
+}
+
+static inline struct ls_memory_job *ls_memory_job_of(struct ls_memory_node *n)
+{
+    return n ? LB_CONTAINER_OF(n, struct ls_memory_job, node) : NULL;
+}
+
+/* Locks the home and reads the clock of this handle. */
+struct ls_memory_home *ls_memory_enter(struct lq_store *s, int64_t *now_ms);
+
+/* queues */
+/* NULL when it was never made or is forgotten. */
+struct ls_memory_queue *ls_memory_queue_find(struct ls_memory_home *h, const char *name);
+/* NULL when out of memory. */
+struct ls_memory_queue *ls_memory_queue_make(struct ls_memory_home *h, const char *name);
+size_t ls_memory_queue_jobs(const struct ls_memory_queue *q);
+/* Wakes up to n idle workers that serve it; nothing while it is paused. */
+void ls_memory_queue_wake(struct ls_memory_home *h, const struct ls_memory_queue *q, size_t n);
+/* When its next job is due, 0 = none. */
+int64_t ls_memory_queue_next_due(const struct ls_memory_queue *q);
+/* Readies up to max due jobs; returns how many. Wakes nobody. */
+size_t ls_memory_queue_promote(struct ls_memory_home *h, struct ls_memory_queue *q, int64_t now_ms,
+                               size_t max);
+
+/* locks */
+struct ls_memory_lock *ls_memory_lock_find(const struct ls_memory_queue *q, struct lb_slice key);
+/* Adds the lock of a put; the key is free. False when out of memory. */
+bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
+                         const struct lq_put *put, int64_t until_ms);
+void ls_memory_lock_drop(struct ls_memory_queue *q, struct ls_memory_lock *l);
+void ls_memory_lock_expire(struct ls_memory_queue *q, int64_t now_ms);
+
+/* jobs */
+/* Known by its id, but in no state yet: ls_memory_job_move next, or ls_memory_job_unmake. NULL when out of memory. */
+struct ls_memory_job *ls_memory_job_make(struct ls_memory_queue *q, const struct lq_put *put);
+void ls_memory_job_unmake(struct ls_memory_job *j);
+struct ls_memory_job *ls_memory_job_find(const struct ls_memory_queue *q, struct lb_slice id);
+/*
+ * Out of its state, into `to`, at the end of it. Ends a lease, releases the unique key where `to` demands it and counts
+ * totals. READY: at the end of its level; `run_at_ms` is read for SCHEDULED and RETRYING. Not for ACTIVE.
+ */
+void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                        int64_t run_at_ms, int64_t now_ms);
+/* active -> first of its level. */
+void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms);
+/* ready | active -> active under a new fence. */
+void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
+                         struct ls_memory_worker *owner, int64_t now_ms);
+/* Gone with all it had. */
+void ls_memory_job_drop(struct ls_memory_home *h, struct ls_memory_job *j);
+/* The same by an operator: the owner of an active one will be told. */
+void ls_memory_job_remove(struct ls_memory_home *h, struct ls_memory_job *j);
+/* Whether retention wants the oldest of an ended state gone. */
+bool ls_memory_job_is_over(struct lq_store *s, const struct ls_memory_queue *q,
+                           enum lade_state state, int64_t now_ms, bool by_age);
+/* Removes the oldest of an ended state beyond keep.count, and beyond keep.age_ms when `by_age`; returns how many. */
+size_t ls_memory_job_retain(struct lq_store *s, struct ls_memory_queue *q, enum lade_state state,
+                            int64_t now_ms, bool by_age, size_t max);
+bool ls_memory_state_is_ended(enum lade_state state);
+
+/* workers */
+struct ls_memory_worker *ls_memory_worker_find(const struct ls_memory_home *h, const char *id);
+/* NULL when out of memory. */
+struct ls_memory_worker *ls_memory_worker_make(struct ls_memory_home *h, const char *id);
+bool ls_memory_worker_is_live(const struct ls_memory_worker *w, int64_t now_ms);
+bool ls_memory_worker_serves(const struct ls_memory_worker *w, const char *queue);
+/* No longer registered; stays while it holds leases. */
+void ls_memory_worker_void(struct ls_memory_home *h, struct ls_memory_worker *w);
+/* Frees it when it is neither registered nor holds a lease. */
+void ls_memory_worker_settle(struct ls_memory_home *h, struct ls_memory_worker *w);
+
+/* Frees everything in it. */
+void ls_memory_home_clear(struct ls_memory_home *h);
+
+#endif

@@ -1,0 +1,205 @@
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/memory/memory_home.h"
+
+bool ls_memory_state_is_ended(enum lade_state state)
+{
+    return state == LADE_STATE_COMPLETED || state == LADE_STATE_DEAD ||
+           state == LADE_STATE_CANCELLED;
+}
+
+static bool copy_bytes(struct lb_mut *to, struct lb_slice from)
+{
+    *to = (struct lb_mut){0};
+    if (from.n == 0)
+        return true;
+    to->p = lb_malloc(from.n);
+    if (!to->p)
+        return false;
+    memcpy(to->p, from.p, from.n);
+    to->n = from.n;
+    return true;
+}
+
+struct ls_memory_job *ls_memory_job_make(struct ls_memory_queue *q, const struct lq_put *put)
+{
+    LB_CHECK(put->id.n >= 1 && put->id.n <= LADE_ID_MAX);
+    struct ls_memory_job *j = lb_calloc(1, sizeof(*j) + put->unique.n);
+    if (!j)
+        return NULL;
+    j->queue = q;
+    j->level = put->level;
+    j->reason = LQ_REASON_NONE;
+    lb_list_init(&j->in_owner);
+    memcpy(j->id, put->id.p, put->id.n);
+    if (put->unique.n > 0)
+        j->unique = lb_slice(memcpy(j + 1, put->unique.p, put->unique.n), put->unique.n);
+    if (!copy_bytes(&j->body, put->body) ||
+        lb_map_put(&q->jobs, lb_slice(j->id, put->id.n), j) < 0) {
+        ls_memory_job_unmake(j);
+        return NULL;
+    }
+    return j;
+}
+
+void ls_memory_job_unmake(struct ls_memory_job *j)
+{
+    if (lb_map_get(&j->queue->jobs, lb_slice_str(j->id)) == j)
+        (void)lb_map_del(&j->queue->jobs, lb_slice_str(j->id));
+    lb_free(j->body.p);
+    lb_free(j->history.p);
+    lb_free(j->result.p);
+    lb_free(j);
+}
+
+struct ls_memory_job *ls_memory_job_find(const struct ls_memory_queue *q, struct lb_slice id)
+{
+    return lb_map_get(&q->jobs, id);
+}
+
+/* Releases its unique key when the job still holds it and the lock was to last until now. */
+static void release_lock(struct ls_memory_job *j, bool ended)
+{
+    struct ls_memory_lock *l = ls_memory_lock_find(j->queue, j->unique);
+    if (!l || strcmp(l->holder, j->id) != 0 || l->until == LADE_UNTIL_TTL)
+        return;
+    if (ended || l->until == LADE_UNTIL_START)
+        ls_memory_lock_drop(j->queue, l);
+}
+
+static void end_lease(struct ls_memory_home *h, struct ls_memory_job *j)
+{
+    struct ls_memory_worker *w = j->owner;
+    if (!w)
+        return;
+    lb_list_del(&j->in_owner);
+    j->owner = NULL;
+    j->fence = 0;
+    j->taken_ms = 0;
+    j->mark = LS_MEMORY_UNMARKED;
+    j->told = j->begun = false;
+    w->n_held--;
+    ls_memory_worker_settle(h, w);
+}
+
+/* Out of the order of its state. A job that was only just made is in none, which its key of zeros tells. */
+static void take_out(struct ls_memory_job *j)
+{
+    if (j->node.key.major != 0 || j->node.key.minor != 0)
+        ls_memory_order_del(&j->queue->order[j->state], &j->node);
+}
+
+static void put_in(struct ls_memory_job *j, enum lade_state to, int64_t major, int64_t minor)
+{
+    j->state = to;
+    ls_memory_order_add(&j->queue->order[to], &j->node, (struct ls_memory_key){major, minor});
+}
+
+static void count_end(struct ls_memory_job *j, enum lade_state to)
+{
+    if (to == LADE_STATE_COMPLETED)
+        j->queue->total_completed++;
+    if (to == LADE_STATE_DEAD)
+        j->queue->total_dead++;
+    release_lock(j, true);
+}
+
+void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                        int64_t run_at_ms, int64_t now_ms)
+{
+    LB_CHECK(to != LADE_STATE_ACTIVE);
+    take_out(j);
+    end_lease(h, j);
+    if (to != LADE_STATE_COMPLETED) {
+        lb_free(j->result.p);
+        j->result = (struct lb_mut){0};
+    }
+    j->reason = LQ_REASON_NONE;
+    j->run_at_ms = j->finished_ms = 0;
+    int64_t major = now_ms;
+    if (ls_memory_state_is_ended(to)) {
+        j->finished_ms = now_ms;
+        count_end(j, to);
+    } else if (to == LADE_STATE_READY) {
+        j->ready_ms = now_ms;
+        major = j->level;
+    } else {
+        j->run_at_ms = major = run_at_ms;
+    }
+    put_in(j, to, major, ++h->sequence);
+}
+
+void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
+{
+    take_out(j);
+    end_lease(h, j);
+    j->ready_ms = now_ms;
+    put_in(j, LADE_STATE_READY, j->level, -++h->sequence);
+}
+
+void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
+                         struct ls_memory_worker *owner, int64_t now_ms)
+{
+    enum ls_memory_mark mark = j->mark; /* what an operator wants outlives a change of owner */
+    take_out(j);
+    release_lock(j, false);
+    end_lease(h, j);
+    j->mark = mark;
+    j->owner = owner;
+    j->fence = ++h->fence;
+    j->taken_ms = now_ms;
+    lb_list_push_back(&owner->held, &j->in_owner);
+    owner->n_held++;
+    put_in(j, LADE_STATE_ACTIVE, now_ms, ++h->sequence);
+}
+
+static void forget(struct ls_memory_home *h, struct ls_memory_job *j)
+{
+    take_out(j);
+    release_lock(j, true);
+    end_lease(h, j);
+    (void)lb_map_del(&j->queue->jobs, lb_slice_str(j->id));
+}
+
+void ls_memory_job_drop(struct ls_memory_home *h, struct ls_memory_job *j)
+{
+    forget(h, j);
+    ls_memory_job_unmake(j);
+}
+
+void ls_memory_job_remove(struct ls_memory_home *h, struct ls_memory_job *j)
+{
+    struct ls_memory_worker *w = j->owner && j->owner->registered ? j->owner : NULL;
+    uint64_t fence = j->fence;
+    forget(h, j);
+    if (!w) {
+        ls_memory_job_unmake(j);
+        return;
+    }
+    j->fence = fence;
+    lb_list_push_back(&w->removed, &j->in_owner);
+}
+
+bool ls_memory_job_is_over(struct lq_store *s, const struct ls_memory_queue *q,
+                           enum lade_state state, int64_t now_ms, bool by_age)
+{
+    const struct lq_keep *keep =
+        state == LADE_STATE_DEAD ? &s->config.keep_dead : &s->config.keep_completed;
+    const struct ls_memory_order *o = &q->order[state];
+    const struct ls_memory_job *oldest = ls_memory_job_of(ls_memory_order_first(o));
+    if (!oldest)
+        return false;
+    return o->n > (size_t)keep->count || (by_age && now_ms - oldest->finished_ms > keep->age_ms);
+}
+
+size_t ls_memory_job_retain(struct lq_store *s, struct ls_memory_queue *q, enum lade_state state,
+                            int64_t now_ms, bool by_age, size_t max)
+{
+    size_t n = 0;
+    for (; n < max && ls_memory_job_is_over(s, q, state, now_ms, by_age); n++) {
+        struct ls_memory_node *oldest = ls_memory_order_first(&q->order[state]);
+        ls_memory_job_drop(ls_memory_home_of(s), ls_memory_job_of(oldest));
+    }
+    return n;
+}

@@ -1,0 +1,44 @@
+/* memory_ops.h - the ops of the memory store, as queue/store.h defines them; by file op_*.c */
+#ifndef LADE_STORE_MEMORY_OPS_H
+#define LADE_STORE_MEMORY_OPS_H
+
+#include "queue/store.h"
+
+int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
+int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+/* The take half, with the lock held. */
+int ls_memory_take(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+                   int64_t now_ms, lade_err *err);
+int ls_memory_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+                    lade_err *err);
+int ls_memory_reclaim(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+                      lade_err *err);
+int ls_memory_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop,
+                    size_t max, size_t *n_stop, lade_err *err);
+int ls_memory_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes, lade_err *err);
+int ls_memory_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
+                   lade_err *err);
+void ls_memory_wake(struct lq_store *s, const char *worker);
+int ls_memory_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,
+                      lade_err *err);
+int ls_memory_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                      int64_t *next_ms, lade_err *err);
+int ls_memory_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
+int ls_memory_queues(struct lq_store *s, struct lb_arena *arena, const char ***name, size_t *n,
+                     lade_err *err);
+int ls_memory_count(struct lq_store *s, const char *queue, lade_queue_info *out, lade_err *err);
+int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
+                  lade_err *err);
+int ls_memory_list(struct lq_store *s, const char *queue, enum lade_state state,
+                   lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
+int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
+int ls_memory_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+                    size_t *n, lade_err *err);
+int ls_memory_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
+int ls_memory_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
+int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err);
+int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+
+#endif

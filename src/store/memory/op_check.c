@@ -1,0 +1,111 @@
+/* op_check.c - reports each broken invariant: place, counts, locks, leases */
+#include <string.h>
+
+#include "store/memory/memory_home.h"
+#include "store/memory/memory_ops.h"
+
+struct check {
+    lq_finding_fn report;
+    void *ctx;
+    const char *queue;
+};
+
+static void find(const struct check *c, const char *what, const char *of)
+{
+    char text[256];
+    (void)snprintf(text, sizeof(text), "%s: %s", what, of);
+    c->report(c->ctx, c->queue, text);
+}
+
+static void check_job(const struct check *c, const struct ls_memory_queue *q,
+                      const struct ls_memory_job *j, enum lade_state state)
+{
+    if (j->queue != q || j->state != state)
+        find(c, "job is in the order of another state", j->id);
+    if (ls_memory_job_find(q, lb_slice_str(j->id)) != j)
+        find(c, "job is in an order but not known by its id", j->id);
+    if (j->body.n < 2)
+        find(c, "job has no body", j->id);
+    if ((state == LADE_STATE_ACTIVE) != (j->owner != NULL))
+        find(c, "lease and state do not agree", j->id);
+    if (ls_memory_state_is_ended(state) != (j->finished_ms != 0))
+        find(c, "end time and state do not agree", j->id);
+}
+
+static void check_order(const struct check *c, const struct ls_memory_queue *q,
+                        enum lade_state state)
+{
+    const struct ls_memory_order *o = &q->order[state];
+    size_t n = 0;
+    for (struct ls_memory_node *at = ls_memory_order_first(o); at && n <= o->n; n++) {
+        check_job(c, q, ls_memory_job_of(at), state);
+        at = ls_memory_order_after(o, at->key);
+    }
+    if (n != o->n)
+        find(c, "count of a state is wrong", lade_state_name(state));
+}
+
+static void check_lock(const struct check *c, const struct ls_memory_queue *q,
+                       const struct ls_memory_lock *l, int64_t now_ms)
+{
+    const struct ls_memory_job *j = ls_memory_job_find(q, lb_slice_str(l->holder));
+    if (l->until == LADE_UNTIL_TTL || l->node.key.major <= now_ms)
+        return;
+    if (!j || ls_memory_state_is_ended(j->state))
+        find(c, "unique key is held by a job that is not there or has ended", l->holder);
+    else if (l->until == LADE_UNTIL_START && j->state == LADE_STATE_ACTIVE)
+        find(c, "unique key is held until start by a job that has started", l->holder);
+}
+
+static void check_queue(const struct check *c, const struct ls_memory_queue *q, int64_t now_ms)
+{
+    for (int i = 0; i < LADE_N_STATES; i++)
+        check_order(c, q, (enum lade_state)i);
+    if (ls_memory_queue_jobs(q) != q->jobs.n)
+        find(c, "sum over the states is not the number of jobs known", q->name);
+    if (!q->made && q->jobs.n > 0)
+        find(c, "queue is forgotten but has jobs", q->name);
+    size_t at = 0;
+    for (const struct ls_memory_lock *l; (l = lb_map_next(&q->locks, &at));)
+        check_lock(c, q, l, now_ms);
+    if (q->locks.n != q->expiring.n)
+        find(c, "locks by key and by time differ", q->name);
+}
+
+static size_t check_worker(const struct check *c, const struct ls_memory_worker *w)
+{
+    size_t n = 0;
+    lb_list_each (it, &w->held) {
+        const struct ls_memory_job *j = LB_CONTAINER_OF(it, struct ls_memory_job, in_owner);
+        if (j->owner != w || j->state != LADE_STATE_ACTIVE)
+            find(c, "worker holds a job that is not leased to it", j->id);
+        n++;
+    }
+    if (n != w->n_held)
+        find(c, "number of jobs held is wrong", w->id);
+    if (n == 0 && !w->registered)
+        find(c, "worker is kept though it is gone", w->id);
+    return n;
+}
+
+int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err)
+{
+    (void)err;
+    int64_t now;
+    struct check c = {report, ctx, ""};
+    size_t active = 0, held = 0, at = 0;
+    struct ls_memory_home *h = ls_memory_enter(s, &now);
+    for (const struct ls_memory_queue *q; (q = lb_map_next(&h->queues, &at));) {
+        c.queue = q->name;
+        check_queue(&c, q, now);
+        active += q->order[LADE_STATE_ACTIVE].n;
+    }
+    c.queue = "";
+    lb_list_each (it, &h->workers_list) {
+        held += check_worker(&c, LB_CONTAINER_OF(it, struct ls_memory_worker, in_home));
+    }
+    if (active != held)
+        find(&c, "active jobs and leases differ", "");
+    lr_mutex_unlock(&h->lock);
+    return LADE_DONE;
+}

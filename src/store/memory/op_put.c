@@ -1,0 +1,114 @@
+/*
+ * op_put.c - new -> ready | scheduled, all or none
+ *
+ * First everything that can fail: each item's job and lock are made, in no state yet. Then the items take their places,
+ * which cannot fail. When the first half does fail, what it made is unmade.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/memory/memory_home.h"
+#include "store/memory/memory_ops.h"
+
+struct made {
+    struct ls_memory_queue *queue;
+    struct ls_memory_job *job;   /* NULL = duplicate */
+    struct ls_memory_lock *lock; /* NULL = not unique */
+    bool made_queue;
+};
+
+static int64_t add_ms(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static void refuse(struct lq_put *put, const char *holder)
+{
+    put->outcome = LADE_DUPLICATE;
+    memcpy(put->holder, holder, strlen(holder) + 1);
+}
+
+/* False when out of memory. */
+static bool make_one(struct ls_memory_home *h, struct lq_put *put, int64_t now_ms, struct made *m)
+{
+    m->made_queue = !ls_memory_queue_find(h, put->queue);
+    m->queue = ls_memory_queue_make(h, put->queue);
+    if (!m->queue)
+        return false;
+    ls_memory_lock_expire(m->queue, now_ms);
+    const struct ls_memory_job *same = ls_memory_job_find(m->queue, put->id);
+    if (same) {
+        refuse(put, same->id);
+        return true;
+    }
+    struct ls_memory_lock *held =
+        put->unique.n > 0 ? ls_memory_lock_find(m->queue, put->unique) : NULL;
+    if (held) {
+        refuse(put, held->holder);
+        return true;
+    }
+    m->job = ls_memory_job_make(m->queue, put);
+    if (!m->job)
+        return false;
+    put->outcome = LADE_DONE;
+    put->holder[0] = 0;
+    if (put->unique.n == 0)
+        return true;
+    if (!ls_memory_lock_make(h, m->queue, put, add_ms(now_ms, put->unique_ttl_ms)))
+        return false;
+    m->lock = ls_memory_lock_find(m->queue, put->unique);
+    return true;
+}
+
+static void unmake(struct made *m, size_t n)
+{
+    for (size_t i = n; i-- > 0;) {
+        if (m[i].lock)
+            ls_memory_lock_drop(m[i].queue, m[i].lock);
+        if (m[i].job)
+            ls_memory_job_unmake(m[i].job);
+        if (m[i].queue && m[i].made_queue)
+            m[i].queue->made = false;
+    }
+}
+
+static void place(struct ls_memory_home *h, const struct lq_put *put, struct made *m,
+                  int64_t now_ms)
+{
+    int64_t run_at = put->when == LQ_WHEN_IN ? add_ms(now_ms, put->when_ms) : put->when_ms;
+    int64_t next = ls_memory_queue_next_due(m->queue);
+    m->queue->total_enqueued++;
+    if (put->when == LQ_WHEN_NOW || run_at <= now_ms) {
+        ls_memory_job_move(h, m->job, LADE_STATE_READY, 0, now_ms);
+        ls_memory_queue_wake(h, m->queue, 1);
+        return;
+    }
+    ls_memory_job_move(h, m->job, LADE_STATE_SCHEDULED, run_at, now_ms);
+    if (next == 0 || run_at < next)
+        ls_memory_queue_wake(h, m->queue, 1);
+}
+
+int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
+{
+    if (n == 0)
+        return LADE_DONE;
+    struct made *m = lb_calloc(n, sizeof(*m));
+    if (!m)
+        return lb_fail_nomem(err, "put");
+    int64_t now;
+    struct ls_memory_home *h = ls_memory_enter(s, &now);
+    size_t done = 0;
+    while (done < n && make_one(h, &put[done], now, &m[done]))
+        done++;
+    if (done < n)
+        unmake(m, done + 1);
+    for (size_t i = 0; done == n && i < n; i++) {
+        if (m[i].job)
+            place(h, &put[i], &m[i], now);
+    }
+    lr_mutex_unlock(&h->lock);
+    lb_free(m);
+    return done < n ? lb_fail_nomem(err, "put") : LADE_DONE;
+}

@@ -1,0 +1,163 @@
+/*
+ * op_settle.c - active -> completed | retrying | scheduled | ready | dead | cancelled | gone, and then a take
+ *
+ * The new histories and results are copied before anything moves: the only part that can fail.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/memory/memory_home.h"
+#include "store/memory/memory_ops.h"
+
+struct texts {
+    uint8_t *history, *result;
+};
+
+static bool copy_texts(struct texts *t, const struct lq_settle *it)
+{
+    if (it->history.n > 0) {
+        t->history = lb_malloc(it->history.n);
+        if (!t->history)
+            return false;
+        memcpy(t->history, it->history.p, it->history.n);
+    }
+    if (it->to == LQ_TO_COMPLETED && it->result.n > 0) {
+        t->result = lb_malloc(it->result.n);
+        if (!t->result)
+            return false;
+        memcpy(t->result, it->result.p, it->result.n);
+    }
+    return true;
+}
+
+static void free_texts(struct texts *t, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        lb_free(t[i].history);
+        lb_free(t[i].result);
+    }
+    lb_free(t);
+}
+
+/* Where a settle really goes: an operator's wish comes before the worker's, but not before success. */
+static enum lq_to decide(const struct ls_memory_job *j, const struct lq_settle *it,
+                         enum lq_reason *reason)
+{
+    *reason = it->reason;
+    if (it->to == LQ_TO_COMPLETED || j->mark == LS_MEMORY_UNMARKED)
+        return it->to;
+    *reason = LQ_REASON_KILLED;
+    return j->mark == LS_MEMORY_KILL ? LQ_TO_DEAD : LQ_TO_CANCELLED;
+}
+
+static int64_t due_in(int64_t now_ms, int64_t delay_ms)
+{
+    int64_t at;
+    return __builtin_add_overflow(now_ms, delay_ms, &at) ? INT64_MAX : at;
+}
+
+static void wait_until_due(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                           int64_t delay_ms, int64_t now_ms)
+{
+    struct ls_memory_queue *q = j->queue;
+    int64_t next = ls_memory_queue_next_due(q);
+    int64_t due = due_in(now_ms, delay_ms);
+    ls_memory_job_move(h, j, to, due, now_ms);
+    if (next == 0 || due < next)
+        ls_memory_queue_wake(h, q, 1);
+}
+
+static void end(struct lq_store *s, struct ls_memory_job *j, enum lade_state to, int64_t now_ms)
+{
+    struct ls_memory_queue *q = j->queue;
+    ls_memory_job_move(ls_memory_home_of(s), j, to, 0, now_ms);
+    (void)ls_memory_job_retain(s, q, to, now_ms, false, LQ_TAKE_MAX);
+}
+
+static void settle_job(struct lq_store *s, struct ls_memory_job *j, const struct lq_settle *it,
+                       struct texts *t, int64_t now_ms)
+{
+    struct ls_memory_home *h = ls_memory_home_of(s);
+    struct ls_memory_queue *q = j->queue;
+    enum lq_reason reason;
+    enum lq_to to = decide(j, it, &reason);
+    q->total_failed += it->failed;
+    if (it->history.n > 0) {
+        lb_free(j->history.p);
+        j->history = (struct lb_mut){t->history, it->history.n};
+        t->history = NULL;
+    }
+    switch (to) {
+    case LQ_TO_COMPLETED:
+        j->result = (struct lb_mut){t->result, it->result.n};
+        t->result = NULL;
+        end(s, j, LADE_STATE_COMPLETED, now_ms);
+        break;
+    case LQ_TO_RETRYING:
+        wait_until_due(h, j, LADE_STATE_RETRYING, it->delay_ms, now_ms);
+        break;
+    case LQ_TO_SCHEDULED:
+        wait_until_due(h, j, LADE_STATE_SCHEDULED, it->delay_ms, now_ms);
+        break;
+    case LQ_TO_READY:
+        ls_memory_job_hand_back(h, j, now_ms);
+        ls_memory_queue_wake(h, q, 1);
+        break;
+    case LQ_TO_DEAD:
+        ls_memory_job_move(h, j, LADE_STATE_DEAD, 0, now_ms);
+        j->reason = reason;
+        (void)ls_memory_job_retain(s, q, LADE_STATE_DEAD, now_ms, false, LQ_TAKE_MAX);
+        break;
+    case LQ_TO_CANCELLED:
+        end(s, j, LADE_STATE_CANCELLED, now_ms);
+        break;
+    case LQ_TO_GONE:
+        ls_memory_job_drop(h, j);
+        break;
+    }
+}
+
+static void settle_all(struct lq_store *s, struct lq_settle *it, size_t n, struct texts *t,
+                       int64_t now_ms)
+{
+    struct ls_memory_home *h = ls_memory_home_of(s);
+    for (size_t i = 0; i < n; i++) {
+        const struct ls_memory_queue *q = ls_memory_queue_find(h, it[i].queue);
+        struct ls_memory_job *j = q ? ls_memory_job_find(q, it[i].id) : NULL;
+        bool own = j && j->owner && j->fence == it[i].fence;
+        it[i].outcome = own ? LADE_DONE : LADE_STALE;
+        if (own)
+            settle_job(s, j, &it[i], &t[i], now_ms);
+    }
+}
+
+int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
+{
+    struct texts *t = NULL;
+    if (n > 0) {
+        t = lb_calloc(n, sizeof(*t));
+        if (!t)
+            return lb_fail_nomem(err, "settle");
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!copy_texts(&t[i], &it[i])) {
+            free_texts(t, n);
+            return lb_fail_nomem(err, "settle");
+        }
+    }
+    int64_t now;
+    struct ls_memory_home *h = ls_memory_enter(s, &now);
+    settle_all(s, it, n, t, now);
+    int rc = take ? ls_memory_take(s, take, out, now, err) : LADE_DONE;
+    lr_mutex_unlock(&h->lock);
+    free_texts(t, n);
+    /* The settles are done and cannot be taken back: the take then counts as one that found nothing. */
+    if (rc < 0 && n > 0) {
+        out->next_due_ms = 0;
+        lb_err_clear(err);
+        return LADE_DONE;
+    }
+    return rc;
+}
