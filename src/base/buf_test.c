@@ -48,7 +48,9 @@ static void reserve_gives_room_that_counts_only_when_used(void **state)
     uint8_t *to = lb_buf_reserve(&b, 100);
     assert_non_null(to);
     assert_int_equal(b.n, 0);
-    memcpy(to, "abc", 3);
+    to[0] = 'a';
+    to[1] = 'b';
+    to[2] = 'c';
     b.n += 3;
     lb_buf_add_str(&b, "def");
     assert_memory_equal(b.p, "abcdef", 6);

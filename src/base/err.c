@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void set_text(lade_err *err, const char *format, va_list args)
+static void LADE_PRINTF(2, 0) set_text(lade_err *err, const char *format, va_list args)
 {
     (void)vsnprintf(err->text, sizeof(err->text), format, args);
     for (char *c = err->text; *c; c++) {

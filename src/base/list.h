@@ -60,9 +60,11 @@ static inline struct lb_list *lb_list_pop(struct lb_list *l)
     return n;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): `it` is a name to declare */
 #define lb_list_each(it, l) for (struct lb_list *it = (l)->next; it != (l); it = it->next)
 #define lb_list_each_safe(it, l)                                           \
     for (struct lb_list *it = (l)->next, *it##_next = it->next; it != (l); \
          it = it##_next, it##_next = it->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -64,7 +64,7 @@ static void keys_are_bytes_and_may_be_empty(void **state)
 static void a_random_history_matches_a_plain_array(void **state)
 {
     (void)state;
-    static char key[N_KEYS][8];
+    static char key[N_KEYS][16];
     static void *want[N_KEYS];
     struct lb_map m;
     lb_map_init(&m);
@@ -99,7 +99,7 @@ static void a_random_history_matches_a_plain_array(void **state)
 static void a_map_that_cannot_grow_stays_as_it_was(void **state)
 {
     (void)state;
-    static char key[64][8];
+    static char key[64][24];
     struct lb_map m;
     lb_map_init(&m);
     size_t n = 0;

@@ -173,10 +173,10 @@ static int poll_timeout(int64_t deadline)
 {
     if (deadline == LB_FOREVER)
         return -1;
-    int64_t left = deadline - lb_clock_mono();
-    if (left <= 0)
+    int64_t now = lb_clock_mono();
+    if (deadline <= now)
         return 0;
-    int64_t ms = lb_ms_up(left);
+    int64_t ms = lb_ms_up(deadline - now);
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
