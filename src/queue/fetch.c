@@ -1,0 +1,398 @@
+/*
+ * fetch.c - one thread that brings outcomes to the store and jobs back, both in one trip
+ *
+ *     loop:  outcomes, want = what the lists say
+ *            nothing to do          -> sleep until a slot or run.c says otherwise
+ *            trip: settle outcomes + take want
+ *            nothing came, idle     -> wait in the store (a bell, no polling) until a job comes, is due, or a slot finishes
+ *
+ * How many jobs are held beyond the free slots follows from measured times: enough work to last for two trips. Slow
+ * handlers therefore get no prefetch at all, and a backlog of slow jobs spreads over all workers; fast ones are taken by
+ * the hundred. Failing trips are repeated with backoff, for as long as it takes: outcomes wait in their bounded list,
+ * nothing new is taken, leases go on being renewed (C-001, C-002).
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "queue/worker.h"
+
+#define IDLE_WAIT \
+    (5 * LADE_SECOND) /* longest silent wait in the store: a lost bell costs no more */
+#define DRAIN_WAIT    (100 * LADE_MILLISECOND)
+#define LINGER        (100 * 1000) /* ns that fast outcomes may wait for company while slots have work */
+#define BACKOFF_FIRST (50 * LADE_MILLISECOND)
+#define BACKOFF_LAST  (2 * LADE_SECOND)
+#define LOG_EVERY     (10 * LADE_SECOND)
+#define TRIP_WORK     (2 * LADE_MILLISECOND) /* least time that prefetched work should last */
+
+/* The thread's own. */
+struct fetch {
+    struct lade_worker *w;
+    struct lade_job *job[LQ_TAKE_MAX]; /* of the settles, same order */
+    struct lq_settle settle[LQ_TAKE_MAX];
+    size_t n;
+    const char *order[LQ_LANES_MAX]; /* queues in the order of this trip */
+    int64_t trip;                    /* moving average of a trip's time */
+    int64_t backoff, logged_at;
+    int64_t next_due; /* monotonic, from the last empty take; LB_FOREVER = none */
+    bool empty;       /* the last take found nothing */
+};
+
+/* The next trip's outcomes, under the lock. */
+static void collect(struct fetch *f)
+{
+    struct lade_worker *w = f->w;
+    while (f->n < LQ_TAKE_MAX && w->n_done > 0) {
+        struct lade_job *job = LB_CONTAINER_OF(w->done.next, struct lade_job, node);
+        lq_worker_remove(w, job);
+        w->n_settling++;
+        f->job[f->n] = job;
+        f->settle[f->n++] = job->settle;
+    }
+}
+
+/* Jobs to hold beyond the slots, under the lock. */
+static size_t prefetch(const struct fetch *f)
+{
+    const struct lade_worker *w = f->w;
+    if (w->mean_run == 0)
+        return 0; /* nothing is known yet: one for each slot */
+    int64_t cover = LB_MAX(2 * f->trip, TRIP_WORK);
+    int64_t jobs = cover / w->mean_run * w->concurrency;
+    return (size_t)LB_MIN(jobs, (int64_t)w->prefetch_max);
+}
+
+static size_t want(const struct fetch *f)
+{
+    const struct lade_worker *w = f->w;
+    if (w->phase != LQ_PHASE_RUNNING || !w->registered)
+        return 0;
+    size_t room = (size_t)w->concurrency + prefetch(f);
+    size_t held = w->n_queued + w->n_running + f->n;
+    size_t free_slots =
+        (size_t)w->concurrency > w->n_running ? (size_t)w->concurrency - w->n_running : 0;
+    if (f->n + w->n_done >= LQ_TAKE_MAX) /* the store is behind: outcomes first */
+        return 0;
+    held -= LB_MIN(held, f->n); /* what is settled in this trip makes room in it */
+    if (held >= room || (w->n_queued >= free_slots && room - held < room / 4))
+        return 0; /* not worth a trip of its own yet */
+    return LB_MIN(room - held, LQ_TAKE_MAX);
+}
+
+/* True when it pays to let more outcomes gather: handlers are fast, slots have work, and few are done. */
+static bool should_linger(const struct fetch *f)
+{
+    const struct lade_worker *w = f->w;
+    return w->n_done > 0 && w->n_queued > w->n_slots && w->mean_run < LINGER &&
+           w->n_done < LB_MIN(w->n_queued, 256) && w->phase == LQ_PHASE_RUNNING;
+}
+
+/* Strict: as given. Weighted: a random order in which each queue leads in proportion to its weight. */
+static void order_lanes(struct fetch *f)
+{
+    const struct lade_worker *w = f->w;
+    uint32_t weight[LQ_LANES_MAX];
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->n_queues; i++) {
+        f->order[i] = w->queue[i];
+        weight[i] = w->weight[i];
+        total += weight[i];
+    }
+    if (w->order != LADE_ORDER_WEIGHTED)
+        return;
+    for (size_t i = 0; i + 1 < w->n_queues; i++) {
+        uint64_t at = lb_rand_below(total);
+        size_t k = i;
+        while (at >= weight[k])
+            at -= weight[k++];
+        const char *name = f->order[k];
+        uint32_t chosen = weight[k];
+        f->order[k] = f->order[i];
+        weight[k] = weight[i];
+        f->order[i] = name;
+        total -= chosen;
+    }
+}
+
+static void count_outcome(lade_worker_stats *st, const struct lq_settle *s)
+{
+    switch (s->to) {
+    case LQ_TO_COMPLETED:
+        st->completed++;
+        break;
+    case LQ_TO_RETRYING:
+        st->retried++;
+        break;
+    case LQ_TO_DEAD:
+        st->dead++;
+        break;
+    case LQ_TO_SCHEDULED:
+        st->snoozed++;
+        break;
+    case LQ_TO_CANCELLED:
+        st->cancelled++;
+        break;
+    case LQ_TO_GONE:
+        st->discarded++;
+        break;
+    case LQ_TO_READY:
+    default:
+        break;
+    }
+}
+
+/* After a trip that held: the jobs are the store's again. */
+static void release_settled(struct fetch *f)
+{
+    struct lade_worker *w = f->w;
+    size_t stale = 0;
+    lr_mutex_lock(&w->lock);
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->settle[i].outcome == LADE_STALE)
+            stale++;
+        else
+            count_outcome(&w->stats, &f->settle[i]);
+        f->job[i]->lost = f->settle[i].outcome == LADE_STALE;
+        w->n_settling--;
+    }
+    w->stats.lost += stale;
+    if (w->phase >= LQ_PHASE_STOPPING)
+        lr_event_raise(&w->control);
+    lr_mutex_unlock(&w->lock);
+    for (size_t i = 0; i < f->n && stale > 0; i++) {
+        if (f->job[i]->lost)
+            lq_worker_log(w, "job %s in %s: the lease was lost, its outcome is refused",
+                          lade_job_id(f->job[i]), f->job[i]->queue);
+    }
+    lr_mutex_lock(&w->lock);
+    for (size_t i = 0; i < f->n; i++)
+        lq_job_drop(w, f->job[i]);
+    lr_mutex_unlock(&w->lock);
+    f->n = 0;
+}
+
+/* queue name in the worker's own memory of a lane of this trip */
+static void fill_jobs(struct fetch *f, struct lq_haul *haul)
+{
+    for (size_t i = 0; i < haul->vec.n; i++) {
+        haul->job[i] = (struct lade_job){.worker = f->w,
+                                         .haul = haul,
+                                         .leased = &haul->vec.job[i],
+                                         .queue = f->order[haul->vec.job[i].lane],
+                                         .holders = 1,
+                                         .deadline = LB_FOREVER,
+                                         .cancel_event = {-1},
+                                         .retry_in = -1,
+                                         .snooze_for = -1};
+    }
+    haul->live = haul->vec.n;
+}
+
+/*
+ * Puts taken jobs in front of the slots. Should the worker have begun to stop meanwhile, run.c hands them back as it
+ * does with all that is queued. False when out of memory: then they go back at once.
+ */
+static bool accept(struct fetch *f, struct lq_haul *haul)
+{
+    struct lade_worker *w = f->w;
+    haul->job = lb_arena_alloc(&haul->vec.arena, haul->vec.n * sizeof(*haul->job));
+    if (!haul->job)
+        return false;
+    fill_jobs(f, haul);
+    lr_mutex_lock(&w->lock);
+    for (size_t i = 0; i < haul->vec.n; i++)
+        lq_worker_push(w, &haul->job[i], LQ_PLACE_QUEUED);
+    lq_slots_start(w);
+    if (w->phase >= LQ_PHASE_STOPPING)
+        lr_event_raise(&w->control);
+    lr_mutex_unlock(&w->lock);
+    return true;
+}
+
+/* Out of memory after a take: the leases go back by the stack, a few at a time. */
+static void hand_back(struct fetch *f, const struct lq_haul *haul)
+{
+    for (size_t i = 0; i < haul->vec.n; i++) {
+        const struct lq_leased *l = &haul->vec.job[i];
+        struct lq_settle back = {.queue = f->order[l->lane],
+                                 .id = lb_slice_of(l->id),
+                                 .fence = l->fence,
+                                 .to = LQ_TO_READY,
+                                 .reason = LQ_REASON_NONE};
+        lade_err err = {0};
+        if (lq_settle_take(f->w->q->store, &back, 1, NULL, NULL, &err) < 0)
+            lq_worker_log(f->w, "job %.*s: out of memory, and it cannot be handed back: %s",
+                          (int)l->id.n, (const char *)l->id.p, err.text);
+    }
+}
+
+static void note_due(struct fetch *f, const struct lq_leased_vec *vec)
+{
+    f->next_due = LB_FOREVER;
+    if (vec->next_due_ms > 0)
+        f->next_due = lb_deadline_in((vec->next_due_ms - vec->now_ms) * LADE_MILLISECOND);
+}
+
+static void back_off(struct fetch *f, const lade_err *err)
+{
+    struct lade_worker *w = f->w;
+    int64_t now = lb_clock_mono();
+    if (f->backoff == 0 || now - f->logged_at > LOG_EVERY) {
+        lq_worker_log(w, "the store fails, %zu outcomes wait, trying again: %s", f->n, err->text);
+        f->logged_at = now;
+    }
+    f->backoff = f->backoff == 0 ? BACKOFF_FIRST : LB_MIN(2 * f->backoff, BACKOFF_LAST);
+    int64_t until = now + f->backoff / 2 + (int64_t)lb_rand_below((uint64_t)f->backoff / 2 + 1);
+    lr_mutex_lock(&w->lock);
+    while (lb_clock_mono() < until && w->phase < LQ_PHASE_ENDED) {
+        w->fetch_asleep = true;
+        (void)lr_cond_wait(&w->fetch_wake, &w->lock, until);
+        w->fetch_asleep = false;
+    }
+    /* what was lost meanwhile is not ours to settle */
+    size_t kept = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->job[i]->lost) {
+            w->n_settling--;
+            w->stats.lost++;
+            lq_job_drop(w, f->job[i]);
+            continue;
+        }
+        f->job[kept] = f->job[i];
+        f->settle[kept++] = f->settle[i];
+    }
+    f->n = kept;
+    lr_mutex_unlock(&w->lock);
+}
+
+/* One trip. Returns < 0 when it failed; the outcomes are still f's then. */
+static int trip(struct fetch *f, size_t n_want, const char *incarnation)
+{
+    struct lade_worker *w = f->w;
+    struct lq_haul *haul = n_want > 0 ? lb_calloc(1, sizeof(*haul)) : NULL;
+    struct lq_take take = {incarnation, {f->order, w->n_queues}, n_want, true};
+    lade_err err = {0};
+    if (haul)
+        lb_arena_init(&haul->vec.arena);
+    order_lanes(f);
+    int64_t began = lb_clock_mono();
+    int rc = lq_settle_take(w->q->store, f->settle, f->n, haul ? &take : NULL,
+                            haul ? &haul->vec : NULL, &err);
+    if (rc < 0) {
+        back_off(f, &err);
+    } else {
+        f->trip += (lb_clock_mono() - began - f->trip) / 8;
+        f->backoff = 0;
+        release_settled(f);
+    }
+    f->empty = rc >= 0 && haul && haul->vec.n == 0;
+    if (f->empty)
+        note_due(f, &haul->vec);
+    if (rc >= 0 && haul && haul->vec.n > 0) {
+        if (accept(f, haul))
+            return rc;
+        hand_back(f, haul);
+    }
+    if (haul) {
+        lb_arena_fini(&haul->vec.arena);
+        lb_free(haul);
+    }
+    return rc;
+}
+
+/* True when nothing of the worker's queues is left anywhere, here or with other workers. */
+static bool is_drained(struct fetch *f)
+{
+    struct lade_worker *w = f->w;
+    for (size_t i = 0; i < w->n_queues; i++) {
+        lade_queue_info info;
+        int rc = w->q->store->ops->count(w->q->store, w->queue[i], &info, NULL);
+        if (rc == LADE_NOT_FOUND)
+            continue;
+        if (rc < 0 || info.count[LADE_STATE_READY] + info.count[LADE_STATE_SCHEDULED] +
+                              info.count[LADE_STATE_RETRYING] + info.count[LADE_STATE_ACTIVE] >
+                          0)
+            return false;
+    }
+    return true;
+}
+
+/* Nothing to settle and nothing to take: waits in the store for its bell. */
+static void wait_in_store(struct fetch *f, const char *incarnation)
+{
+    struct lade_worker *w = f->w;
+    lr_mutex_lock(&w->lock);
+    bool idle = w->n_queued + w->n_running + w->n_done == 0;
+    bool wait = w->n_done == 0 && w->phase == LQ_PHASE_RUNNING && w->registered;
+    w->fetch_in_store = wait;
+    lr_mutex_unlock(&w->lock);
+    if (!wait)
+        return;
+    if (idle && w->drain && is_drained(f)) {
+        lade_worker_stop(w);
+        lr_mutex_lock(&w->lock);
+        w->fetch_in_store = false;
+        lr_mutex_unlock(&w->lock);
+        return;
+    }
+    lade_err err = {0};
+    int64_t deadline =
+        LB_MIN(f->next_due, lb_deadline_in(w->drain && idle ? DRAIN_WAIT : IDLE_WAIT));
+    int rc = w->q->store->ops->wait(w->q->store, incarnation, lq_worker_lanes(w), deadline, &err);
+    lr_mutex_lock(&w->lock);
+    w->fetch_in_store = false;
+    lr_mutex_unlock(&w->lock);
+    if (rc < 0)
+        back_off(f, &err);
+}
+
+/* Sleeps until there is something to settle or to take. False when the worker has ended. */
+static bool sleep_until_work(struct fetch *f, size_t *n_want, char *incarnation)
+{
+    struct lade_worker *w = f->w;
+    lr_mutex_lock(&w->lock);
+    int64_t linger_until = lb_clock_mono() + LINGER;
+    for (;;) {
+        if (f->n == 0 && !(should_linger(f) && lb_clock_mono() < linger_until))
+            collect(f);
+        *n_want = want(f);
+        if (w->phase == LQ_PHASE_ENDED || f->n > 0 || *n_want > 0)
+            break;
+        w->fetch_asleep = true;
+        (void)lr_cond_wait(&w->fetch_wake, &w->lock, w->n_done > 0 ? linger_until : LB_FOREVER);
+        w->fetch_asleep = false;
+    }
+    bool ended = w->phase == LQ_PHASE_ENDED;
+    memcpy(incarnation, w->incarnation, sizeof(w->incarnation));
+    lr_mutex_unlock(&w->lock);
+    return !ended;
+}
+
+void lq_fetch_run(void *worker)
+{
+    struct fetch *f = lb_calloc(1, sizeof(*f));
+    struct lade_worker *w = worker;
+    while (!f) { /* 200 KiB at start: wait for memory rather than leave a worker that never takes */
+        lq_worker_log(w, "out of memory, trying again");
+        lr_sleep_until(lb_deadline_in(LADE_SECOND));
+        f = lb_calloc(1, sizeof(*f));
+    }
+    f->w = w;
+    f->next_due = LB_FOREVER;
+    size_t n_want = 0;
+    char incarnation[sizeof(w->incarnation)];
+    while (sleep_until_work(f, &n_want, incarnation)) {
+        if (trip(f, n_want, incarnation) >= 0 && f->empty)
+            wait_in_store(f, incarnation);
+    }
+    lr_mutex_lock(&w->lock);
+    for (size_t i = 0; i < f->n;
+         i++) { /* given up by run.c: the leases run out and others take over */
+        w->n_settling--;
+        lq_job_drop(w, f->job[i]);
+    }
+    lr_mutex_unlock(&w->lock);
+    lb_free(f);
+}

@@ -1,0 +1,204 @@
+/*
+ * outcome.c - from what the handler said to what the store shall do; the table of docs/states.md as code
+ *
+ *     said       spends an attempt   goes to
+ *     OK         -                   completed
+ *     RETRY      yes                 retrying after the backoff; dead (exhausted) when none is left
+ *     SNOOZE     no                  scheduled
+ *     CANCEL     yes                 cancelled
+ *     DISCARD    yes                 gone
+ *     DEAD       yes                 dead (unrecoverable)
+ *     timed out, and did not say OK: as RETRY, recorded as timeout
+ *     cancelled by the worker's end, and said RETRY: handed back, spends nothing
+ *     no handler for its kind        scheduled in 10 s, spends nothing
+ *     unreadable                     dead (unrecoverable), its bytes stay
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "queue/history.h"
+#include "queue/retry.h"
+#include "queue/worker.h"
+
+#define SNOOZE_DEFAULT_MS  60000
+#define UNROUTABLE_WAIT_MS 10000
+
+static int64_t ms_of(int64_t ns)
+{
+    return ns <= 0 ? 0 : lb_ms_up(ns);
+}
+
+static int64_t policy_delay_ms(const struct lade_job *job)
+{
+    return lq_retry_delay_ms(&job->body.backoff, job->attempt, (uint32_t)lb_rand());
+}
+
+static int64_t retry_delay_ms(const struct lade_job *job)
+{
+    const struct lade_worker *w = job->worker;
+    if (job->retry_in >= 0)
+        return ms_of(job->retry_in);
+    if (w->backoff)
+        return ms_of(w->backoff(job, job->attempt, w->backoff_ctx));
+    return policy_delay_ms(job);
+}
+
+/* Adds this run to the history. Without memory the old history stays: the job then gets one attempt more, not less. */
+static void record(struct lade_job *job, enum lq_event event, int attempts, struct lb_slice error)
+{
+    struct lb_slice old = lb_slice_of(job->leased->history);
+    struct lq_record r = {.number = attempts > lq_history_attempts(old) ? job->attempt : 0,
+                          .started_ms = job->started_ms,
+                          .ended_ms = lq_client_now_ms(job->worker->q),
+                          .event = event,
+                          .worker = lb_slice_str(job->worker->name),
+                          .error = error};
+    lb_buf_clear(&job->history);
+    lq_history_append(&job->history, old, &r, attempts, job->crashes);
+    if (!job->history.failed)
+        job->settle.history = lb_buf_slice(&job->history);
+}
+
+static void settle_failure(struct lade_job *job, enum lq_event event, int64_t delay_ms,
+                           struct lb_slice error)
+{
+    struct lq_settle *s = &job->settle;
+    s->failed = true;
+    if (job->attempt >= job->body.max_attempts) {
+        s->to = LQ_TO_DEAD;
+        s->reason = LQ_REASON_EXHAUSTED;
+        if (event == LQ_EVENT_RETRY)
+            event = LQ_EVENT_DEAD;
+    } else {
+        s->to = LQ_TO_RETRYING;
+        s->delay_ms = delay_ms;
+    }
+    record(job, event, job->attempt, error);
+}
+
+/* Nothing that the handler wrote is touched when it was left behind: it may still be writing. */
+static void settle_timeout(struct lade_job *job, bool abandoned)
+{
+    char text[96];
+    int n =
+        snprintf(text, sizeof(text), "timed out after %lld ms%s", (long long)job->body.timeout_ms,
+                 abandoned ? "; the handler does not stop" : "");
+    struct lb_slice error = lb_slice(text, n > 0 ? (size_t)n : 0);
+    if (!abandoned && job->error.n > 0)
+        error = lb_buf_slice(&job->error);
+    settle_failure(job, LQ_EVENT_TIMEOUT, abandoned ? policy_delay_ms(job) : retry_delay_ms(job),
+                   error);
+}
+
+static void settle_returned(struct lade_job *job, lade_outcome said)
+{
+    struct lq_settle *s = &job->settle;
+    struct lb_slice error = lb_buf_slice(&job->error);
+    int cancel = atomic_load_explicit(&job->cancel, memory_order_relaxed);
+    switch (said) {
+    case LADE_OK:
+        s->to = LQ_TO_COMPLETED;
+        s->result = lb_buf_slice(&job->result);
+        return;
+    case LADE_SNOOZE:
+        s->to = LQ_TO_SCHEDULED;
+        s->delay_ms = job->snooze_for >= 0 ? ms_of(job->snooze_for) : SNOOZE_DEFAULT_MS;
+        record(job, LQ_EVENT_SNOOZE, job->attempt - 1, error);
+        return;
+    case LADE_CANCEL:
+        s->to = LQ_TO_CANCELLED;
+        record(job, LQ_EVENT_CANCEL, job->attempt, error);
+        return;
+    case LADE_DISCARD:
+        s->to = LQ_TO_GONE;
+        return;
+    case LADE_DEAD:
+        s->to = LQ_TO_DEAD;
+        s->reason = LQ_REASON_UNRECOVERABLE;
+        s->failed = true;
+        record(job, LQ_EVENT_DEAD, job->attempt, error);
+        return;
+    case LADE_RETRY:
+    default:
+        break;
+    }
+    if (cancel == LQ_CANCEL_TIMEOUT)
+        settle_timeout(job, false);
+    else if (cancel == LQ_CANCEL_SHUTDOWN)
+        s->to = LQ_TO_READY;
+    else
+        settle_failure(job, cancel == LQ_CANCEL_OPERATOR ? LQ_EVENT_CANCEL : LQ_EVENT_RETRY,
+                       retry_delay_ms(job), error);
+}
+
+void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome said)
+{
+    struct lq_settle *s = &job->settle;
+    *s = (struct lq_settle){.queue = job->queue,
+                            .id = lb_slice_of(job->leased->id),
+                            .fence = job->leased->fence,
+                            .reason = LQ_REASON_NONE};
+    switch (ending) {
+    case LQ_ENDING_RETURNED:
+        settle_returned(job, said);
+        break;
+    case LQ_ENDING_ABANDONED:
+        settle_timeout(job, true);
+        break;
+    case LQ_ENDING_UNROUTABLE:
+        s->to = LQ_TO_SCHEDULED;
+        s->delay_ms = UNROUTABLE_WAIT_MS;
+        break;
+    case LQ_ENDING_CORRUPT:
+        s->to = LQ_TO_DEAD;
+        s->reason = LQ_REASON_UNRECOVERABLE;
+        s->failed = true;
+        record(job, LQ_EVENT_CORRUPT, job->attempt, lb_buf_slice(&job->error));
+        break;
+    case LQ_ENDING_HANDBACK:
+    default:
+        s->to = LQ_TO_READY;
+        break;
+    }
+}
+
+bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
+                        const char *queue, int64_t now_ms, struct lb_buf *history,
+                        struct lq_settle *out)
+{
+    struct lb_slice old = lb_slice_of(leased->history);
+    int crashes = lq_history_crashes(old);
+    /*
+     * Whether the first crash found the job running or only waiting in a dead worker's hands is not known, so it counts.
+     * From then on the job is marked before it runs (begin), and only a crash that found the mark counts: jobs that
+     * merely waited beside a poison job are not dragged along.
+     */
+    bool counts = crashes == 0 || leased->begun;
+    *out = (struct lq_settle){.queue = queue,
+                              .id = lb_slice_of(leased->id),
+                              .fence = leased->fence,
+                              .to = LQ_TO_READY,
+                              .reason = LQ_REASON_NONE};
+    if (!counts)
+        return false;
+    crashes++;
+    bool quarantined = crashes >= w->max_crashes;
+    char text[128];
+    int n = snprintf(text, sizeof(text), "worker %s died or lost its lease while it held the job",
+                     leased->former);
+    struct lq_record r = {.ended_ms = now_ms,
+                          .event = LQ_EVENT_CRASH,
+                          .worker = lb_slice_str(leased->former),
+                          .error = lb_slice(text, n > 0 ? LB_MIN((size_t)n, sizeof(text) - 1) : 0)};
+    lb_buf_clear(history);
+    lq_history_append(history, old, &r, lq_history_attempts(old), crashes);
+    if (!history->failed)
+        out->history = lb_buf_slice(history);
+    if (quarantined) {
+        out->to = LQ_TO_DEAD;
+        out->reason = LQ_REASON_QUARANTINED;
+        out->failed = true;
+    }
+    return quarantined;
+}

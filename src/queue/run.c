@@ -1,0 +1,376 @@
+/*
+ * run.c - the caller's thread of a worker: decides about time and stopping
+ *
+ *     RUNNING --TSTP--> QUIET --\
+ *        |                       TERM, INT, stop()
+ *        +-----------------------+--> STOPPING --last handler back--> ENDED
+ *                                        |                              ^
+ *                  second signal, QUIT,  |                              | all outcomes in the store,
+ *                  shutdown_timeout      v                              | or the store away too long
+ *                                     ENDING --handlers back or left behind
+ *
+ * Timeouts: at its deadline a job is cancelled (the handler is asked to stop); after a grace of the same length, within
+ * GRACE_MIN and GRACE_MAX, it is left behind: its outcome is settled as timed out, its slot counts as stuck and is
+ * replaced, and whatever the handler still says is dropped.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "queue/worker.h"
+
+#define GRACE_MIN   (100 * LADE_MILLISECOND)
+#define GRACE_MAX   (6 * LADE_SECOND)
+#define END_GRACE   (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
+#define SETTLE_WAIT (5 * LADE_SECOND)        /* for the store to take the last outcomes */
+
+/* Signals ---------------------------------------------------------------------------------------------------------- */
+
+#define RUNNING_MAX 64 /* workers of one process that listen to signals */
+
+static _Atomic(struct lade_worker *) listening[RUNNING_MAX];
+static const int handled[] = {SIGTERM, SIGINT, SIGQUIT, SIGTSTP};
+static struct sigaction before[LB_ARRAY_LEN(handled)];
+static pthread_mutex_t signals_lock = PTHREAD_MUTEX_INITIALIZER; /* guards before and n_listening */
+static int n_listening;
+
+void lade_worker_stop(lade_worker *w)
+{
+    (void)atomic_fetch_add(&w->stops, 1);
+    lr_event_raise(&w->control);
+}
+
+void lade_worker_quiet(lade_worker *w)
+{
+    (void)atomic_fetch_add(&w->quiets, 1);
+    lr_event_raise(&w->control);
+}
+
+static void on_signal(int signo)
+{
+    for (size_t i = 0; i < RUNNING_MAX; i++) {
+        struct lade_worker *w = atomic_load(&listening[i]);
+        if (!w)
+            continue;
+        if (signo == SIGTSTP)
+            lade_worker_quiet(w);
+        else
+            lade_worker_stop(w);
+        if (signo == SIGQUIT)
+            lade_worker_stop(w);
+    }
+}
+
+static int listen_to_signals(struct lade_worker *w, lade_err *err)
+{
+    int rc = -1;
+    (void)pthread_mutex_lock(&signals_lock);
+    for (size_t i = 0; i < RUNNING_MAX && rc < 0; i++) {
+        struct lade_worker *none = NULL;
+        if (atomic_compare_exchange_strong(&listening[i], &none, w))
+            rc = 0;
+    }
+    if (rc == 0 && n_listening++ == 0) {
+        struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        (void)sigfillset(&sa.sa_mask);
+        for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
+            (void)sigaction(handled[i], &sa, &before[i]);
+    }
+    (void)pthread_mutex_unlock(&signals_lock);
+    if (rc < 0)
+        return lb_fail(err, LADE_EINVAL, "worker",
+                       "more than %d workers of one process handle signals; set no_signals",
+                       RUNNING_MAX);
+    return 0;
+}
+
+static void forget_signals(struct lade_worker *w)
+{
+    (void)pthread_mutex_lock(&signals_lock);
+    for (size_t i = 0; i < RUNNING_MAX; i++) {
+        struct lade_worker *self = w;
+        (void)atomic_compare_exchange_strong(&listening[i], &self, NULL);
+    }
+    if (--n_listening == 0) {
+        for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
+            (void)sigaction(handled[i], &before[i], NULL);
+    }
+    (void)pthread_mutex_unlock(&signals_lock);
+}
+
+/* Time ------------------------------------------------------------------------------------------------------------- */
+
+/* run.c's own. */
+struct control {
+    struct lade_worker *w;
+    int64_t stop_at; /* STOPPING: when to go on to ENDING */
+    int64_t end_at;  /* ENDING: when to leave handlers behind */
+    int64_t
+        settle_at; /* when to give up on the store; LB_FOREVER until all handlers are accounted for */
+    bool ring;     /* the fetch thread waits in the store and must hear */
+};
+
+/* running -> done although the handler still runs. Under the lock. */
+static void abandon(struct control *c, struct lade_job *job, enum lq_ending ending)
+{
+    struct lade_worker *w = c->w;
+    lq_outcome_settle(job, ending, LADE_RETRY);
+    lq_worker_remove(w, job);
+    lq_worker_push(w, job, LQ_PLACE_DONE);
+    w->n_stuck++;
+    if (ending == LQ_ENDING_ABANDONED)
+        lq_slots_start(w);
+    c->ring = lq_worker_wake_fetch(w) || c->ring;
+}
+
+static int64_t grace_of(const struct lade_job *job)
+{
+    int64_t grace = job->body.timeout_ms * LADE_MILLISECOND;
+    return LB_MIN(LB_MAX(grace, GRACE_MIN), GRACE_MAX);
+}
+
+/* Cancels and abandons what is over time. Returns when to look again. Under the lock. */
+static int64_t check_deadlines(struct control *c, int64_t now)
+{
+    struct lade_worker *w = c->w;
+    int64_t next = LB_FOREVER;
+    lb_list_each_safe (it, &w->running) {
+        struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
+        if (job->deadline <= now && job->abandon_at == 0) {
+            if (!lade_job_cancelled(job))
+                w->stats.timed_out++;
+            lq_job_cancel(job, LQ_CANCEL_TIMEOUT);
+            job->abandon_at = now + grace_of(job);
+        }
+        if (job->abandon_at != 0 && job->abandon_at <= now && !job->claimed && !job->lost) {
+            abandon(c, job, LQ_ENDING_ABANDONED);
+            continue;
+        }
+        int64_t at =
+            job->abandon_at != 0 ? LB_MAX(job->abandon_at, now + LADE_MILLISECOND) : job->deadline;
+        next = LB_MIN(next, at);
+    }
+    return next;
+}
+
+/* A lease older than its length is lost, whatever the store would say by now. Under the lock. */
+static int64_t check_lease(struct control *c, int64_t now, bool *lost)
+{
+    struct lade_worker *w = c->w;
+    if (!w->registered)
+        return LB_FOREVER;
+    int64_t until = w->renewed_at + w->lease;
+    if (now < until)
+        return until;
+    *lost = true;
+    lq_worker_lose(w);
+    return LB_FOREVER;
+}
+
+/* Stopping --------------------------------------------------------------------------------------------------------- */
+
+/* Jobs that no slot has begun go back at once. Under the lock. */
+static void hand_back_queued(struct control *c)
+{
+    struct lade_worker *w = c->w;
+    while (w->n_queued > 0) {
+        struct lade_job *job = LB_CONTAINER_OF(w->queued.next, struct lade_job, node);
+        lq_outcome_settle(job, LQ_ENDING_HANDBACK, LADE_RETRY);
+        lq_worker_remove(w, job);
+        lq_worker_push(w, job, LQ_PLACE_DONE);
+    }
+    lr_cond_wake_all(&w->slot_wake);
+    c->ring = lq_worker_wake_fetch(w) || c->ring;
+}
+
+static void begin_ending(struct control *c, int64_t now)
+{
+    struct lade_worker *w = c->w;
+    w->phase = LQ_PHASE_ENDING;
+    c->end_at = now + END_GRACE;
+    lb_list_each (it, &w->running) {
+        lq_job_cancel(LB_CONTAINER_OF(it, struct lade_job, node), LQ_CANCEL_SHUTDOWN);
+    }
+}
+
+static void leave_handlers_behind(struct control *c)
+{
+    lb_list_each_safe (it, &c->w->running) {
+        struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
+        if (!job->claimed && !job->lost)
+            abandon(c, job, LQ_ENDING_HANDBACK);
+    }
+}
+
+/* Follows the phases. Under the lock. Returns when to look again. */
+static int64_t advance_phase(struct control *c, int64_t now)
+{
+    struct lade_worker *w = c->w;
+    int stops = atomic_load(&w->stops);
+    if (atomic_load(&w->quiets) > 0 && w->phase == LQ_PHASE_RUNNING) {
+        w->phase = LQ_PHASE_QUIET;
+        c->ring = lq_worker_wake_fetch(w) || c->ring;
+    }
+    if (stops > 0 && w->phase < LQ_PHASE_STOPPING) {
+        w->phase = LQ_PHASE_STOPPING;
+        c->stop_at = now + w->shutdown_timeout;
+    }
+    if (w->phase < LQ_PHASE_STOPPING)
+        return LB_FOREVER;
+    hand_back_queued(c);
+    if (w->phase == LQ_PHASE_STOPPING && (stops > 1 || now >= c->stop_at))
+        begin_ending(c, now);
+    if (w->phase == LQ_PHASE_STOPPING)
+        return c->stop_at;
+    if (now < c->end_at)
+        return c->end_at;
+    leave_handlers_behind(c);
+    return LB_FOREVER;
+}
+
+/* True when nothing is left to wait for. Under the lock. */
+static bool is_over(struct control *c, int64_t now, int64_t *next)
+{
+    struct lade_worker *w = c->w;
+    if (w->phase < LQ_PHASE_STOPPING || w->n_queued > 0)
+        return false;
+    size_t lost = 0; /* running, lease lost: nobody waits for them */
+    lb_list_each (it, &w->running) {
+        lost += LB_CONTAINER_OF(it, struct lade_job, node)->lost ? 1 : 0;
+    }
+    if (w->n_running > (w->phase == LQ_PHASE_ENDING && now >= c->end_at ? lost : 0))
+        return false;
+    if (w->n_done + w->n_settling == 0)
+        return true;
+    if (c->settle_at == LB_FOREVER)
+        c->settle_at = now + SETTLE_WAIT;
+    *next = LB_MIN(*next, c->settle_at);
+    return now >= c->settle_at;
+}
+
+/* One look at everything. True when the worker is over. */
+static bool look(struct control *c, int64_t *next)
+{
+    struct lade_worker *w = c->w;
+    bool lost = false;
+    c->ring = false;
+    lr_mutex_lock(&w->lock);
+    int64_t now = lb_clock_mono();
+    *next = check_deadlines(c, now);
+    *next = LB_MIN(*next, check_lease(c, now, &lost));
+    *next = LB_MIN(*next, advance_phase(c, now));
+    bool over = is_over(c, now, next);
+    w->next_deadline = *next;
+    size_t unsettled = w->n_done + w->n_settling;
+    lr_mutex_unlock(&w->lock);
+    if (c->ring)
+        lq_worker_ring(w);
+    if (lost)
+        lq_worker_log(
+            w,
+            "no renewal has held for the whole lease: what this worker holds may run elsewhere now");
+    if (over && unsettled > 0)
+        lq_worker_log(w,
+                      "ending with %zu outcomes that the store did not take; those jobs run again",
+                      unsettled);
+    return over;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
+
+static void end_threads(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    w->phase = LQ_PHASE_ENDED;
+    bool ring = lq_worker_wake_fetch(w);
+    lr_cond_wake_all(&w->lease_wake);
+    lr_cond_wake_all(&w->sweep_wake);
+    lr_cond_wake_all(&w->slot_wake);
+    lr_mutex_unlock(&w->lock);
+    if (ring)
+        lq_worker_ring(w);
+    lr_thread_join(&w->fetch_thread);
+    lr_thread_join(&w->sweep_thread);
+    lr_thread_join(&w->lease_thread);
+}
+
+/* Outcomes that never reached the store; their leases run out. */
+static void drop_leftovers(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    while (w->n_done > 0) {
+        struct lade_job *job = LB_CONTAINER_OF(w->done.next, struct lade_job, node);
+        lq_worker_remove(w, job);
+        lq_job_drop(w, job);
+    }
+    lr_mutex_unlock(&w->lock);
+}
+
+static int start_threads(struct lade_worker *w, lade_err *err)
+{
+    int rc = lr_thread_start(&w->lease_thread, "lade-lease", lq_lease_run, w);
+    if (rc == 0)
+        rc = lr_thread_start(&w->sweep_thread, "lade-sweep", lq_sweep_run, w);
+    if (rc == 0)
+        rc = lr_thread_start(&w->fetch_thread, "lade-fetch", lq_fetch_run, w);
+    return rc < 0 ? lb_fail(err, LADE_ENOMEM, "worker",
+                            "the system gives no more threads; raise its limits")
+                  : 0;
+}
+
+static bool is_transient(int rc)
+{
+    return rc == -LADE_EUNAVAILABLE || rc == -LADE_EBUSY;
+}
+
+static int start(struct lade_worker *w, lade_err *err)
+{
+    lr_mutex_lock(&w->lock);
+    bool fresh = w->phase == LQ_PHASE_NEW;
+    if (fresh)
+        w->phase = LQ_PHASE_RUNNING;
+    lr_mutex_unlock(&w->lock);
+    if (!fresh)
+        return lb_fail(err, LADE_EINVAL, "worker", "the worker has run already; open another");
+    int rc = lq_lease_renew(w, err);
+    if (rc < 0 && !is_transient(rc))
+        return rc;
+    rc = w->no_signals ? 0 : listen_to_signals(w, err);
+    if (rc < 0)
+        return rc;
+    rc = start_threads(w, err);
+    if (rc < 0 && !w->no_signals)
+        forget_signals(w);
+    return rc;
+}
+
+static void control_until_over(struct lade_worker *w)
+{
+    struct control c = {.w = w, .settle_at = LB_FOREVER};
+    int64_t next = LB_FOREVER;
+    while (!look(&c, &next)) {
+        struct lr_fd fd = {w->control.fd, LR_READ, 0};
+        (void)lr_wait_fds(&fd, 1, next); /* whatever woke it: look() sees the state itself */
+        lr_event_clear(&w->control);
+    }
+}
+
+int lade_worker_run(lade_worker *w, lade_err *err)
+{
+    lb_err_clear(err);
+    int rc = start(w, err);
+    if (rc < 0) {
+        end_threads(w);
+        return rc;
+    }
+    control_until_over(w);
+    end_threads(w);
+    drop_leftovers(w);
+    lade_err leaving = {0};
+    if (w->registered && lq_leave(w->q->store, w->incarnation, lq_worker_lanes(w), &leaving) < 0)
+        lq_worker_log(w, "could not sign off, the lease runs out by itself: %s", leaving.text);
+    if (!w->no_signals)
+        forget_signals(w);
+    return 0;
+}

@@ -1,0 +1,179 @@
+/*
+ * sweep.c - one thread that does what somebody must: takes over from dead workers, promotes due jobs, trims old ones
+ *
+ * Every live worker does all of it for its own queues, each step atomic in the store, so that no leader is needed and a
+ * killed worker's jobs come back within lease + sweep. A duty that fails is logged and done again in the next round; none
+ * can stop the others or the thread (C-006, C-012, C-068).
+ */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "queue/worker.h"
+
+#define RECLAIM_MAX 100  /* leases a step */
+#define PROMOTE_MAX 1000 /* jobs a step */
+#define STEPS_MAX   100  /* steps a round, so that one duty cannot starve the next */
+#define TRIM_EVERY  (10 * LADE_SECOND)
+
+struct sweep {
+    struct lade_worker *w;
+    int64_t trimmed_at;
+    bool complained[3]; /* by duty: one line when it starts to fail, one when it works again */
+};
+
+enum duty { DUTY_RECLAIM = 0, DUTY_PROMOTE = 1, DUTY_TRIM = 2 };
+
+static const char *const duty_names[] = {"taking over from dead workers", "promoting due jobs",
+                                         "trimming old jobs"};
+
+static void complain(struct sweep *s, enum duty duty, int rc, const lade_err *err)
+{
+    bool failed = rc < 0;
+    if (failed && !s->complained[duty])
+        lq_worker_log(s->w, "%s fails, trying again: %s", duty_names[duty], err->text);
+    if (!failed && s->complained[duty])
+        lq_worker_log(s->w, "%s works again", duty_names[duty]);
+    s->complained[duty] = failed;
+}
+
+/*
+ * Settles what was reclaimed. It must succeed or the jobs stay leased to us, so it is repeated until the store answers or
+ * the worker ends; then they are anybody's after our own lease.
+ */
+static int settle_reclaimed(struct sweep *s, struct lq_settle *settle, size_t n)
+{
+    struct lade_worker *w = s->w;
+    for (;;) {
+        lade_err err = {0};
+        int rc = lq_settle_take(w->q->store, settle, n, NULL, NULL, &err);
+        complain(s, DUTY_RECLAIM, rc, &err);
+        if (rc >= 0)
+            return rc;
+        lr_mutex_lock(&w->lock);
+        bool ended = w->phase == LQ_PHASE_ENDED ||
+                     lr_cond_wait(&w->sweep_wake, &w->lock, lb_deadline_in(w->sweep));
+        ended = ended && w->phase == LQ_PHASE_ENDED;
+        lr_mutex_unlock(&w->lock);
+        if (ended)
+            return rc;
+    }
+}
+
+static void count_recovered(struct sweep *s, const struct lq_settle *settle,
+                            const bool *quarantined, size_t n)
+{
+    struct lade_worker *w = s->w;
+    uint64_t dead = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!quarantined[i] || settle[i].outcome != 0)
+            continue;
+        dead++;
+        lq_worker_log(w, "job %.*s in %s: quarantined, it was held by %d workers that died",
+                      (int)settle[i].id.n, (const char *)settle[i].id.p, settle[i].queue,
+                      w->max_crashes);
+    }
+    lr_mutex_lock(&w->lock);
+    w->stats.recovered += n;
+    w->stats.quarantined += dead;
+    lr_mutex_unlock(&w->lock);
+}
+
+/* Decides for each reclaimed job and settles them together. */
+static int recover(struct sweep *s, const struct lq_leased_vec *vec)
+{
+    struct lade_worker *w = s->w;
+    struct lq_settle settle[RECLAIM_MAX];
+    struct lb_buf history[RECLAIM_MAX];
+    bool quarantined[RECLAIM_MAX];
+    size_t n = LB_MIN(vec->n, RECLAIM_MAX);
+    int64_t now_ms = lq_client_now_ms(w->q);
+    for (size_t i = 0; i < n; i++) {
+        lb_buf_init(&history[i]);
+        quarantined[i] = lq_outcome_recover(w, &vec->job[i], w->queue[vec->job[i].lane], now_ms,
+                                            &history[i], &settle[i]);
+    }
+    int rc = settle_reclaimed(s, settle, n);
+    if (rc >= 0)
+        count_recovered(s, settle, quarantined, n);
+    for (size_t i = 0; i < n; i++)
+        lb_buf_fini(&history[i]);
+    if (rc >= 0 && n > 0)
+        lq_worker_log(w, "took over %zu jobs of workers that died or stopped renewing", n);
+    return rc;
+}
+
+static void reclaim(struct sweep *s)
+{
+    struct lade_worker *w = s->w;
+    char incarnation[sizeof(w->incarnation)];
+    for (int step = 0; step < STEPS_MAX; step++) {
+        lr_mutex_lock(&w->lock);
+        bool able = w->registered && w->phase < LQ_PHASE_STOPPING;
+        (void)snprintf(incarnation, sizeof(incarnation), "%s", w->incarnation);
+        lr_mutex_unlock(&w->lock);
+        if (!able)
+            return;
+        struct lq_leased_vec vec = {0};
+        lb_arena_init(&vec.arena);
+        struct lq_take take = {incarnation, lq_worker_lanes(w), RECLAIM_MAX, false};
+        lade_err err = {0};
+        int rc = lq_reclaim(w->q->store, &take, &vec, &err);
+        complain(s, DUTY_RECLAIM, rc, &err);
+        if (rc == 0 && vec.n > 0)
+            rc = recover(s, &vec);
+        lb_arena_fini(&vec.arena);
+        if (rc != 0)
+            return;
+    }
+}
+
+static void promote(struct sweep *s)
+{
+    struct lade_worker *w = s->w;
+    for (int step = 0; step < STEPS_MAX; step++) {
+        size_t n = 0;
+        int64_t next = 0;
+        lade_err err = {0};
+        int rc = lq_promote(w->q->store, lq_worker_lanes(w), PROMOTE_MAX, &n, &next, &err);
+        complain(s, DUTY_PROMOTE, rc, &err);
+        if (rc < 0 || n < PROMOTE_MAX)
+            return;
+    }
+}
+
+static void trim(struct sweep *s)
+{
+    struct lade_worker *w = s->w;
+    if (s->trimmed_at != 0 && lb_clock_mono() - s->trimmed_at < TRIM_EVERY)
+        return;
+    for (int step = 0; step < STEPS_MAX; step++) {
+        size_t n = 0;
+        lade_err err = {0};
+        int rc = lq_trim(w->q->store, lq_worker_lanes(w), PROMOTE_MAX, &n, &err);
+        complain(s, DUTY_TRIM, rc, &err);
+        if (rc < 0)
+            return;
+        if (rc != LADE_MORE)
+            break;
+    }
+    s->trimmed_at = lb_clock_mono();
+}
+
+void lq_sweep_run(void *worker)
+{
+    struct sweep s = {.w = worker};
+    struct lade_worker *w = worker;
+    for (;;) {
+        reclaim(&s);
+        promote(&s);
+        trim(&s);
+        lr_mutex_lock(&w->lock);
+        int64_t until = lb_deadline_in(w->sweep);
+        while (w->phase != LQ_PHASE_ENDED && lb_clock_mono() < until)
+            (void)lr_cond_wait(&w->sweep_wake, &w->lock, until);
+        bool ended = w->phase == LQ_PHASE_ENDED;
+        lr_mutex_unlock(&w->lock);
+        if (ended)
+            return;
+    }
+}

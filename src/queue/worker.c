@@ -1,0 +1,322 @@
+#include "queue/worker.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "queue/names.h"
+
+/* Lists ------------------------------------------------------------------------------------------------------------ */
+
+void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place place)
+{
+    struct lb_list *const list[] = {&w->queued, &w->running, &w->done};
+    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done};
+    job->place = place;
+    lb_list_push_back(list[place], &job->node);
+    (*count[place])++;
+}
+
+void lq_worker_remove(struct lade_worker *w, struct lade_job *job)
+{
+    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done};
+    lb_list_del(&job->node);
+    (*count[job->place])--;
+}
+
+static void free_haul(struct lq_haul *haul)
+{
+    lb_arena_fini(&haul->vec.arena);
+    lb_free(haul);
+}
+
+void lq_job_drop(struct lade_worker *w, struct lade_job *job)
+{
+    (void)w;
+    assert(job->holders > 0);
+    if (--job->holders > 0)
+        return;
+    lr_event_fini(&job->cancel_event);
+    lb_buf_fini(&job->error);
+    lb_buf_fini(&job->result);
+    lb_buf_fini(&job->history);
+    if (--job->haul->live == 0)
+        free_haul(job->haul);
+}
+
+void lq_job_cancel(struct lade_job *job, enum lq_cancel cause)
+{
+    if (atomic_load_explicit(&job->cancel, memory_order_relaxed) != LQ_CANCEL_NONE)
+        return;
+    atomic_store_explicit(&job->cancel, cause, memory_order_release);
+    if (job->cancel_event.fd >= 0)
+        lr_event_raise(&job->cancel_event);
+}
+
+bool lq_worker_wake_fetch(struct lade_worker *w)
+{
+    if (w->fetch_asleep)
+        lr_cond_wake_one(&w->fetch_wake);
+    return w->fetch_in_store;
+}
+
+void lq_worker_ring(struct lade_worker *w)
+{
+    char incarnation[sizeof(w->incarnation)];
+    lr_mutex_lock(&w->lock);
+    memcpy(incarnation, w->incarnation, sizeof(incarnation));
+    lr_mutex_unlock(&w->lock);
+    w->q->store->ops->wake(w->q->store, incarnation);
+}
+
+static void lose_all(struct lade_worker *w, struct lb_list *list)
+{
+    lb_list_each_safe (it, list) {
+        struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
+        job->lost = true;
+        lq_job_cancel(job, LQ_CANCEL_LOST);
+        if (job->place == LQ_PLACE_RUNNING)
+            continue; /* its slot drops it when the handler is back */
+        lq_worker_remove(w, job);
+        w->stats.lost++;
+        lq_job_drop(w, job);
+    }
+}
+
+void lq_worker_lose(struct lade_worker *w)
+{
+    lose_all(w, &w->queued);
+    lose_all(w, &w->running);
+    lose_all(w, &w->done);
+    lb_ulid(w->incarnation, lb_clock_wall());
+    w->registered = false;
+    lr_cond_wake_all(&w->lease_wake);
+}
+
+static void log_to_stderr(void *ctx, const char *line)
+{
+    (void)ctx;
+    (void)fprintf(stderr, "lade: %s\n", line);
+}
+
+void lq_worker_log(struct lade_worker *w, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    w->log(w->log_ctx, line);
+}
+
+struct lq_lanes lq_worker_lanes(const struct lade_worker *w)
+{
+    return (struct lq_lanes){(const char *const *)w->queue, w->n_queues};
+}
+
+/* Opening ---------------------------------------------------------------------------------------------------------- */
+
+#define REFUSE(...) lb_fail(err, LADE_EINVAL, "worker", __VA_ARGS__)
+
+static int check_config(const lade_worker_config *c, lade_err *err)
+{
+    if (c->concurrency < 0 || c->concurrency > 10000)
+        return REFUSE("concurrency %d is not within 1 to 10000 slots", c->concurrency);
+    if (c->n_queues > LQ_LANES_MAX)
+        return REFUSE("%zu queues; a worker serves at most %d", c->n_queues, LQ_LANES_MAX);
+    for (size_t i = 0; i < c->n_queues; i++) {
+        int rc = lq_queue_check(c->queues[i].name, "worker", err);
+        if (rc < 0)
+            return rc;
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(c->queues[i].name, c->queues[j].name) == 0)
+                return REFUSE("queue '%s' is given twice", c->queues[i].name);
+        }
+    }
+    if ((unsigned)c->order > LADE_ORDER_WEIGHTED)
+        return REFUSE("order %d is unknown", (int)c->order);
+    if (c->lease != 0 && c->lease < LADE_SECOND)
+        return REFUSE("lease is below one second");
+    if (c->sweep != 0 && c->sweep < LADE_MILLISECOND)
+        return REFUSE("sweep is below one millisecond");
+    if (c->shutdown_timeout < -1)
+        return REFUSE("shutdown_timeout is negative; -1 means none");
+    if (c->max_crashes < 0 || c->max_crashes > 10000)
+        return REFUSE("max_crashes %d is not within 1 to 10000", c->max_crashes);
+    if (c->prefetch_max < -1 || c->prefetch_max > 10000)
+        return REFUSE("prefetch_max %d is not within 1 to 10000 (0 = default, -1 = none)",
+                      c->prefetch_max);
+    return 0;
+}
+
+static int copy_queues(lade_worker *w, const lade_worker_config *c)
+{
+    static const lade_worker_queue fallback = {"default", 1};
+    const lade_worker_queue *from = c->n_queues > 0 ? c->queues : &fallback;
+    size_t n = c->n_queues > 0 ? c->n_queues : 1;
+    w->queue = lb_calloc(n, sizeof(*w->queue));
+    w->weight = lb_calloc(n, sizeof(*w->weight));
+    if (!w->queue || !w->weight)
+        return -LADE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        w->queue[i] = lb_strdup(from[i].name);
+        w->weight[i] = from[i].weight ? from[i].weight : 1;
+        w->n_queues = i + 1;
+        if (!w->queue[i])
+            return -LADE_ENOMEM;
+    }
+    return 0;
+}
+
+static void set_name(lade_worker *w, const char *name)
+{
+    if (name && *name) {
+        (void)snprintf(w->name, sizeof(w->name), "%s", name);
+        return;
+    }
+    char host[64] = "host";
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(w->name, sizeof(w->name), "%s:%d", host, (int)getpid());
+}
+
+static int copy_config(lade_worker *w, const lade_worker_config *c)
+{
+    w->concurrency = c->concurrency ? c->concurrency : 10;
+    w->max_crashes = c->max_crashes ? c->max_crashes : 5;
+    w->lease = c->lease ? c->lease : 15 * LADE_SECOND;
+    w->sweep = c->sweep ? c->sweep : LADE_SECOND;
+    w->shutdown_timeout = c->shutdown_timeout ? LB_MAX(c->shutdown_timeout, 0) : 25 * LADE_SECOND;
+    w->prefetch_max = c->prefetch_max ? LB_MAX(c->prefetch_max, 0)
+                                      : LB_MIN(LB_MAX(8 * w->concurrency, 200), 1000);
+    w->order = c->order;
+    w->backoff = c->backoff;
+    w->backoff_ctx = c->backoff_ctx;
+    w->no_signals = c->no_signals;
+    w->drain = c->drain;
+    w->log = c->log ? c->log : log_to_stderr;
+    w->log_ctx = c->log_ctx;
+    set_name(w, c->name);
+    return copy_queues(w, c);
+}
+
+static void init_lists(lade_worker *w)
+{
+    lb_list_init(&w->queued);
+    lb_list_init(&w->running);
+    lb_list_init(&w->done);
+    lb_list_init(&w->slots);
+    lb_map_init(&w->routes);
+    lr_mutex_init(&w->lock);
+    lr_cond_init(&w->slot_wake);
+    lr_cond_init(&w->fetch_wake);
+    lr_cond_init(&w->lease_wake);
+    lr_cond_init(&w->sweep_wake);
+    w->next_deadline = LB_FOREVER;
+    lb_ulid(w->incarnation, lb_clock_wall());
+}
+
+int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *config, lade_err *err)
+{
+    static const lade_worker_config defaults = {0};
+    const lade_worker_config *c = config ? config : &defaults;
+    int rc = check_config(c, err);
+    if (rc < 0)
+        return rc;
+    lade_worker *w = lb_calloc(1, sizeof(*w));
+    if (!w)
+        return lb_fail_nomem(err, "worker");
+    w->q = q;
+    init_lists(w);
+    rc = lr_event_init(&w->control);
+    if (rc < 0)
+        (void)lb_fail(err, LADE_EIO, "worker",
+                      "no file descriptor left for the worker; raise the limit (ulimit -n)");
+    else if (copy_config(w, c) < 0)
+        rc = lb_fail_nomem(err, "worker");
+    if (rc < 0) {
+        lade_worker_close(w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn, void *ctx)
+{
+    bool all = kind && strcmp(kind, "*") == 0;
+    if (!fn || !kind || w->phase != LQ_PHASE_NEW || (!all && !lq_name_is_valid(kind)))
+        return -LADE_EINVAL;
+    if (all ? w->catch_all != NULL : lb_map_get(&w->routes, lb_slice_str(kind)) != NULL)
+        return -LADE_EINVAL;
+    struct lq_route *route = lb_calloc(1, sizeof(*route));
+    char *copy = lb_strdup(kind);
+    if (route && copy) {
+        *route = (struct lq_route){copy, fn, ctx};
+        if (all)
+            w->catch_all = route;
+        if (all || lb_map_put(&w->routes, lb_slice_str(copy), route) == 0)
+            return 0;
+    }
+    lb_free(copy);
+    lb_free(route);
+    return -LADE_ENOMEM;
+}
+
+static void free_route(struct lq_route *route)
+{
+    if (!route)
+        return;
+    lb_free(route->kind);
+    lb_free(route);
+}
+
+void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out)
+{
+    lr_mutex_lock(&w->lock);
+    *out = w->stats;
+    out->running = (int)w->n_running;
+    out->stuck = (int)w->n_stuck;
+    out->queued = (int)w->n_queued;
+    lr_mutex_unlock(&w->lock);
+}
+
+static void join_slots(lade_worker *w)
+{
+    for (;;) {
+        lr_mutex_lock(&w->lock);
+        struct lb_list *node = lb_list_pop(&w->slots);
+        lr_mutex_unlock(&w->lock);
+        if (!node)
+            return;
+        struct lq_slot *slot = LB_CONTAINER_OF(node, struct lq_slot, node);
+        lr_thread_join(&slot->thread);
+        lb_free(slot);
+    }
+}
+
+void lade_worker_close(lade_worker *w)
+{
+    if (!w)
+        return;
+    assert(w->phase == LQ_PHASE_NEW || w->phase == LQ_PHASE_ENDED);
+    join_slots(w);
+    size_t i = 0;
+    for (struct lq_route *r; (r = lb_map_next(&w->routes, &i));)
+        free_route(r);
+    free_route(w->catch_all);
+    lb_map_fini(&w->routes);
+    for (size_t k = 0; k < w->n_queues; k++)
+        lb_free(w->queue[k]);
+    lb_free(w->queue);
+    lb_free(w->weight);
+    lr_event_fini(&w->control);
+    lr_cond_fini(&w->slot_wake);
+    lr_cond_fini(&w->fetch_wake);
+    lr_cond_fini(&w->lease_wake);
+    lr_cond_fini(&w->sweep_wake);
+    lr_mutex_fini(&w->lock);
+    lb_free(w);
+}

@@ -1,0 +1,196 @@
+/*
+ * worker.h - what the parts of a worker share
+ *
+ *     run.c (caller's thread)   signals, timeouts, lease age, stopping: decides, never touches the store while it holds the lock
+ *     fetch.c (1 thread)        settle + take in one trip; hands jobs to slots; waits in the store when there is nothing
+ *     slot.c  (<= 2 * slots)    calls handlers; started when there is work for them
+ *     lease.c (1 thread)        renews; nothing user code does can delay it
+ *     sweep.c (1 thread)        reclaims from dead workers, promotes, trims
+ *     outcome.c                 what becomes of a job: pure, from what the handler said to what the store shall do
+ *
+ *              take                 start                 finish               settle
+ *     store ---------> [queued] -------------> [running] ------------> [done] ---------> store
+ *                         |                        |                     ^
+ *                         +------ hand back -------+---- abandon --------+
+ *
+ * A job is in exactly one of the three lists until it is settled. Bounds: queued + running <= slots + prefetch_max, and
+ * done is bounded by the same sum, since nothing is taken while outcomes wait for the store.
+ *
+ * Locking: one lock. It is held for list moves only: never across a handler, a store op or a log call.
+ */
+#ifndef LADE_QUEUE_WORKER_H
+#define LADE_QUEUE_WORKER_H
+
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/ident.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "queue/client.h"
+#include "queue/job.h"
+#include "queue/store.h"
+#include "rt/seam.h"
+
+enum lq_phase {
+    LQ_PHASE_NEW = 0,
+    LQ_PHASE_RUNNING = 1,
+    LQ_PHASE_QUIET = 2,    /* takes no more, stays */
+    LQ_PHASE_STOPPING = 3, /* takes no more, handlers may finish */
+    LQ_PHASE_ENDING = 4,   /* handlers are told to stop, then left behind */
+    LQ_PHASE_ENDED = 5
+};
+
+/* Why a handler should stop; the first cause stays. */
+enum lq_cancel {
+    LQ_CANCEL_NONE = 0,
+    LQ_CANCEL_TIMEOUT = 1,
+    LQ_CANCEL_OPERATOR = 2,
+    LQ_CANCEL_LOST = 3, /* the lease is not ours any more */
+    LQ_CANCEL_SHUTDOWN = 4
+};
+
+enum lq_place { LQ_PLACE_QUEUED = 0, LQ_PLACE_RUNNING = 1, LQ_PLACE_DONE = 2 };
+
+/* The memory of one take; freed when the last of its jobs is. */
+struct lq_haul {
+    struct lq_leased_vec vec;
+    struct lade_job *job; /* in vec.arena, vec.n of them */
+    size_t live;          /* guarded by: worker lock */
+};
+
+struct lade_job {
+    struct lb_list node;
+    struct lade_worker *worker;
+    struct lq_haul *haul;
+    struct lq_leased *leased;
+    const char *queue;
+    struct lq_job body; /* valid once a slot has decoded it */
+    int attempt;        /* the number of this run */
+    int crashes;
+
+    enum lq_place place; /* guarded by: worker lock */
+    bool lost;           /* guarded by: worker lock; never settle */
+    bool
+        claimed; /* guarded by: worker lock; its slot is writing the outcome: not to be abandoned */
+    int holders; /* guarded by: worker lock; the lists' and a slot's */
+    int64_t
+        deadline; /* of the attempt, monotonic; LB_FOREVER before it runs. Written by the slot under the lock */
+    int64_t
+        abandon_at; /* guarded by: worker lock; when to give up on a handler past its deadline */
+    _Atomic int cancel;           /* enum lq_cancel: written under the lock, read by the handler */
+    struct lr_event cancel_event; /* fd < 0 until asked for; guarded by: worker lock */
+
+    int64_t started_ms;
+    /* what the handler said; its own thread only */
+    int64_t retry_in, snooze_for; /* ns; < 0 = not said */
+    struct lb_buf error, result;
+
+    /* what the store shall do; written once by whoever moves the job to done */
+    struct lq_settle settle;
+    struct lb_buf history;
+};
+
+struct lq_slot {
+    struct lb_list node;
+    struct lr_thread thread;
+    struct lade_worker *worker;
+    bool ended; /* guarded by: worker lock; the thread may be joined */
+};
+
+struct lq_route {
+    char *kind;
+    lade_handler fn;
+    void *ctx;
+};
+
+struct lade_worker {
+    lade *q;
+    /* fixed by open */
+    int concurrency, max_crashes, prefetch_max;
+    int64_t lease, sweep, shutdown_timeout; /* ns */
+    char **queue;
+    uint32_t *weight;
+    size_t n_queues;
+    enum lade_queue_order order;
+    char name[LADE_NAME_MAX + 1];
+    lade_backoff_fn backoff;
+    void *backoff_ctx;
+    bool no_signals, drain;
+    void (*log)(void *ctx, const char *line);
+    void *log_ctx;
+    struct lb_map routes;       /* kind -> lq_route; fixed by run */
+    struct lq_route *catch_all; /* kind "*" */
+
+    struct lr_event
+        control; /* raised for run.c: a signal, a stop, an earlier deadline, the end of the work */
+    _Atomic int stops, quiets; /* requests so far; written by signal handlers */
+
+    struct lr_mutex lock; /* guards all that follows */
+    enum lq_phase phase;
+    struct lb_list queued, running, done, slots;
+    size_t n_queued, n_running, n_done;
+    size_t n_settling; /* taken from done, in the store's hands */
+    size_t n_slots, n_idle_slots;
+    size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
+    struct lr_cond slot_wake, fetch_wake, lease_wake, sweep_wake;
+    bool fetch_in_store;   /* waiting there: wake it through the store */
+    bool fetch_asleep;     /* waiting on fetch_wake */
+    int64_t next_deadline; /* when run.c will look by itself */
+    char incarnation[LB_ULID_LEN + 1];
+    bool registered;    /* the store knows this incarnation */
+    int64_t renewed_at; /* monotonic start of the last renewal that held */
+    int64_t mean_run;   /* ns, moving average of handler times; 0 = none yet */
+    lade_worker_stats stats;
+
+    struct lr_thread fetch_thread, lease_thread, sweep_thread;
+};
+
+/* worker.c: lists, under the lock */
+void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place place);
+void lq_worker_remove(struct lade_worker *w, struct lade_job *job);
+/* One holder less; the last one frees. */
+void lq_job_drop(struct lade_worker *w, struct lade_job *job);
+/* Sets the cause unless there is one, and wakes the handler. */
+void lq_job_cancel(struct lade_job *job, enum lq_cancel cause);
+/* Wakes fetch for new outcomes or a new phase. Returns true when the caller must call lq_worker_ring after unlocking. */
+bool lq_worker_wake_fetch(struct lade_worker *w);
+/* Wakes fetch out of the store's wait. Without the lock. */
+void lq_worker_ring(struct lade_worker *w);
+/* The lease is lost: drops what waits, cancels what runs, takes a new incarnation. */
+void lq_worker_lose(struct lade_worker *w);
+/* One line to the log; without the lock. */
+void lq_worker_log(struct lade_worker *w, const char *format, ...) LADE_PRINTF(2, 3);
+struct lq_lanes lq_worker_lanes(const struct lade_worker *w);
+
+/* The bodies of the threads. */
+void lq_fetch_run(void *worker);
+void lq_lease_run(void *worker);
+void lq_sweep_run(void *worker);
+
+/* lease.c: one renewal, also the registration. Updates the worker; the store's result. */
+LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);
+
+/* slot.c: under the lock; starts slots for queued jobs that no idle slot will pick up. */
+void lq_slots_start(struct lade_worker *w);
+
+/* outcome.c */
+
+/* How a run ended, beyond what the handler returned. */
+enum lq_ending {
+    LQ_ENDING_RETURNED = 0,
+    LQ_ENDING_UNROUTABLE = 1,
+    LQ_ENDING_CORRUPT = 2,
+    LQ_ENDING_ABANDONED = 3, /* past its timeout, deaf to cancel */
+    LQ_ENDING_HANDBACK = 4   /* not run, or interrupted by the end of the worker: spends nothing */
+};
+
+/* Fills job->settle (and job->history). Reads job and worker config only; any thread. */
+void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome said);
+
+/* The settle of a job taken over from a dead worker. `history` receives the bytes. True when it is quarantined. */
+bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
+                        const char *queue, int64_t now_ms, struct lb_buf *history,
+                        struct lq_settle *out);
+
+#endif
