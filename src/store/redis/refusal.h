@@ -35,6 +35,9 @@ enum ls_redis_refusal {
     LS_REDIS_REFUSED_UNBLOCKED, /* a blocking read was ended from outside, or its server changed role */
     LS_REDIS_REFUSED_NOREPLICAS,
     LS_REDIS_REFUSED_MAXCLIENTS, /* no connection left */
+    LS_REDIS_REFUSED_DENIED,     /* protected mode: no password and not from loopback */
+    LS_REDIS_REFUSED_DB,         /* SELECT of a db that is not there */
+    LS_REDIS_REFUSED_PROTOCOL,   /* HELLO 3 is not known or not allowed: speak version 2 */
     LS_REDIS_REFUSED_UNKNOWN_COMMAND
 };
 

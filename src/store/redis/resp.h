@@ -41,6 +41,7 @@ struct ls_redis_scan {
     uint32_t items;
     uint32_t depth;
     uint32_t left[LS_REDIS_DEPTH_MAX + 1]; /* values still to come, each level */
+    bool verbatim; /* the current bulk string is one */
     const char *why;
 };
 
@@ -65,7 +66,7 @@ enum ls_redis_type {
     LS_REDIS_PUSH,     /* >          n values follow */
     LS_REDIS_MAP,      /* %          n values follow: twice the number of pairs */
     LS_REDIS_NULL,     /* _ $-1 *-1 */
-    LS_REDIS_DOUBLE,   /* ,          number, and bytes as sent */
+    LS_REDIS_DOUBLE,   /* ,          bytes as sent: "1.5", "inf", "-inf", "nan" */
     LS_REDIS_BOOL,     /* #          integer 0 or 1 */
     LS_REDIS_BIG       /* (          bytes as sent */
 };
@@ -74,7 +75,6 @@ struct ls_redis_value {
     enum ls_redis_type type;
     struct lb_slice bytes; /* into the reply; p is never NULL for a type that has bytes */
     int64_t integer;
-    double number;
     size_t n;
 };
 
