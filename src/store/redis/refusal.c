@@ -39,10 +39,12 @@ static const struct {
                                  "has an ACL that forbids it; extend the user's rules"},
     [LS_REDIS_REFUSED_NOSCRIPT] = {LADE_EUNAVAILABLE, LS_REDIS_REMEDY_RELOAD,
                                    "keeps forgetting scripts; something flushes them"},
-    [LS_REDIS_REFUSED_WRONGTYPE] = {LADE_EFOREIGN, LS_REDIS_REMEDY_NONE,
-                                    "has a key of that name that is not lade's; use another namespace"},
-    [LS_REDIS_REFUSED_MOVED] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
-                                "is a cluster node that does not own the key; clusters are not supported"},
+    [LS_REDIS_REFUSED_WRONGTYPE] =
+        {LADE_EFOREIGN, LS_REDIS_REMEDY_NONE,
+         "has a key of that name that is not lade's; use another namespace"},
+    [LS_REDIS_REFUSED_MOVED] =
+        {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
+         "is a cluster node that does not own the key; clusters are not supported"},
     [LS_REDIS_REFUSED_ASK] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
                               "is a cluster node that moves the key; clusters are not supported"},
     [LS_REDIS_REFUSED_CROSSSLOT] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
@@ -73,16 +75,26 @@ struct mark {
 };
 
 static const struct mark code_word[] = {
-    {"READONLY", LS_REDIS_REFUSED_READONLY},     {"LOADING", LS_REDIS_REFUSED_LOADING},
-    {"BUSY", LS_REDIS_REFUSED_BUSY},             {"MASTERDOWN", LS_REDIS_REFUSED_MASTERDOWN},
-    {"OOM", LS_REDIS_REFUSED_OOM},               {"MISCONF", LS_REDIS_REFUSED_MISCONF},
-    {"NOAUTH", LS_REDIS_REFUSED_NOAUTH},         {"WRONGPASS", LS_REDIS_REFUSED_NOAUTH},
-    {"NOPERM", LS_REDIS_REFUSED_NOPERM},         {"NOSCRIPT", LS_REDIS_REFUSED_NOSCRIPT},
-    {"WRONGTYPE", LS_REDIS_REFUSED_WRONGTYPE},   {"MOVED", LS_REDIS_REFUSED_MOVED},
-    {"ASK", LS_REDIS_REFUSED_ASK},               {"CROSSSLOT", LS_REDIS_REFUSED_CROSSSLOT},
-    {"CLUSTERDOWN", LS_REDIS_REFUSED_CLUSTERDOWN}, {"TRYAGAIN", LS_REDIS_REFUSED_TRYAGAIN},
-    {"UNBLOCKED", LS_REDIS_REFUSED_UNBLOCKED},   {"NOREPLICAS", LS_REDIS_REFUSED_NOREPLICAS},
-    {"DENIED", LS_REDIS_REFUSED_DENIED},         {"NOPROTO", LS_REDIS_REFUSED_PROTOCOL},
+    {"READONLY", LS_REDIS_REFUSED_READONLY},
+    {"LOADING", LS_REDIS_REFUSED_LOADING},
+    {"BUSY", LS_REDIS_REFUSED_BUSY},
+    {"MASTERDOWN", LS_REDIS_REFUSED_MASTERDOWN},
+    {"OOM", LS_REDIS_REFUSED_OOM},
+    {"MISCONF", LS_REDIS_REFUSED_MISCONF},
+    {"NOAUTH", LS_REDIS_REFUSED_NOAUTH},
+    {"WRONGPASS", LS_REDIS_REFUSED_NOAUTH},
+    {"NOPERM", LS_REDIS_REFUSED_NOPERM},
+    {"NOSCRIPT", LS_REDIS_REFUSED_NOSCRIPT},
+    {"WRONGTYPE", LS_REDIS_REFUSED_WRONGTYPE},
+    {"MOVED", LS_REDIS_REFUSED_MOVED},
+    {"ASK", LS_REDIS_REFUSED_ASK},
+    {"CROSSSLOT", LS_REDIS_REFUSED_CROSSSLOT},
+    {"CLUSTERDOWN", LS_REDIS_REFUSED_CLUSTERDOWN},
+    {"TRYAGAIN", LS_REDIS_REFUSED_TRYAGAIN},
+    {"UNBLOCKED", LS_REDIS_REFUSED_UNBLOCKED},
+    {"NOREPLICAS", LS_REDIS_REFUSED_NOREPLICAS},
+    {"DENIED", LS_REDIS_REFUSED_DENIED},
+    {"NOPROTO", LS_REDIS_REFUSED_PROTOCOL},
 };
 
 /* At the start of an ERR. */
@@ -191,7 +203,8 @@ enum ls_redis_remedy ls_redis_refusal_remedy(enum ls_redis_refusal r)
     return class_of[r].remedy;
 }
 
-int ls_redis_refusal_fail(lade_err *err, const char *where, const char *server, struct lb_slice text)
+int ls_redis_refusal_fail(lade_err *err, const char *where, const char *server,
+                          struct lb_slice text)
 {
     enum ls_redis_refusal r = ls_redis_refusal_of(text, NULL);
     return lb_fail(err, class_of[r].code, where, "%s %s (server: %.*s)", server,

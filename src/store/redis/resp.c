@@ -365,8 +365,7 @@ static struct ls_redis_value take_container(struct ls_redis_cursor *c, enum ls_r
     int64_t n = take_number(c);
     if (n < 0)
         return (struct ls_redis_value){.type = LS_REDIS_NULL};
-    return (struct ls_redis_value){.type = type,
-                                   .n = (size_t)n * (type == LS_REDIS_MAP ? 2 : 1)};
+    return (struct ls_redis_value){.type = type, .n = (size_t)n * (type == LS_REDIS_MAP ? 2 : 1)};
 }
 
 static struct ls_redis_value take_text(struct ls_redis_cursor *c, enum ls_redis_type type)

@@ -41,7 +41,7 @@ struct ls_redis_scan {
     uint32_t items;
     uint32_t depth;
     uint32_t left[LS_REDIS_DEPTH_MAX + 1]; /* values still to come, each level */
-    bool verbatim; /* the current bulk string is one */
+    bool verbatim;                         /* the current bulk string is one */
     const char *why;
 };
 

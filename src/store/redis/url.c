@@ -299,8 +299,8 @@ static int parse_url(struct parse *p, struct lb_slice s)
     static const struct {
         const char *prefix;
         bool tls, is_unix;
-    } scheme[] = {
-        {"redis://", false, false}, {"rediss://", true, false}, {"unix://", false, true}};
+    } scheme[] = {{"redis://", false, false}, {"rediss://", true, false}, {"unix://", false, true}};
+
     for (size_t i = 0; i < LB_ARRAY_LEN(scheme); i++) {
         size_t n = strlen(scheme[i].prefix);
         if (s.n < n || strncasecmp((const char *)s.p, scheme[i].prefix, n) != 0)
