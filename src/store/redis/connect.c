@@ -288,7 +288,8 @@ int ls_redis_conn_connect(struct ls_redis_conn *c, int64_t deadline, lade_err *e
                       "%s: no time left to connect before the deadline", c->config.url->text);
     while (ls_redis_pace_wait(&c->pace, deadline)) {
         int64_t one = lb_deadline_in(c->config.connect_timeout);
-        struct attempt a = {.c = c, .deadline = LB_MIN(one, deadline), .again = true, .err = &c->last};
+        struct attempt a = {
+            .c = c, .deadline = LB_MIN(one, deadline), .again = true, .err = &c->last};
         if (try_once(&a) == 0)
             return 0;
         ls_redis_pace_slower(&c->pace);

@@ -3,7 +3,7 @@
  *
  *   redis://[user[:password]@]host[:port][/db][?option=value&...]
  *   rediss://...                            the same over TLS; options ca=FILE cert=FILE key=FILE verify=yes|no sni=NAME
- *   unix:///path[?db=N&user=NAME&password=TEXT]
+ *   unix://[user[:password]@]/path[?db=N&user=NAME&password=TEXT]
  *
  * Every part is percent-decoded; an IPv6 host stands in brackets; "redis://:secret@host" is a password without a
  * user. Port 6379 and db 0 when absent. Unknown and repeated options are errors, so that a typing mistake never
