@@ -12,8 +12,8 @@ CODE = (".c", ".h", ".cc", ".lua", ".sql", ".py", ".sh", ".cmake")
 WARN, FAIL = 600, 800
 # The public header is a book that reads from front to back.
 LONGER = {"include/lade/lade.h": 1000}
-# The stores are twins on purpose: op_put.c of one answers op_put.c of the other. Public headers have their folder.
-TWIN = re.compile(r"^src/store/[^/]+/|^include/")
+# The stores are twins on purpose: op_put.c of one answers op_put.c of the other. Public headers and examples have their folder.
+TWIN = re.compile(r"^src/store/[^/]+/|^include/|^examples/")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(?!\(#\d+\))")
 
 
