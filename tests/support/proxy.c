@@ -540,6 +540,8 @@ void ts_proxy_refuse(struct ts_proxy *p, bool on)
 {
     enter(p);
     if (on && !p->refuse) {
+        /* The poll of the proxy's thread still holds the socket: shutdown ends listening at once, close alone later. */
+        (void)shutdown(p->listener, SHUT_RDWR);
         (void)close(p->listener);
         p->listener = -1;
     }
