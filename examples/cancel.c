@@ -37,8 +37,9 @@ int main(int argc, char **argv)
         goto fail;
     int dead = seen->state == LADE_STATE_DEAD && seen->n_history == 1;
     if (dead)
-        (void)printf("%s: %s (%s): %.*s\n", lade_state_name(seen->state), seen->reason, seen->history[0].outcome,
-                     (int)seen->history[0].error.size, (const char *)seen->history[0].error.data);
+        (void)printf("%s: %s (%s): %.*s\n", lade_state_name(seen->state), seen->reason,
+                     seen->history[0].outcome, (int)seen->history[0].error.size,
+                     (const char *)seen->history[0].error.data);
     lade_job_view_free(seen);
     lade_close(q);
     return dead ? 0 : 1;

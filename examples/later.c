@@ -26,7 +26,9 @@ int main(int argc, char **argv)
         {.kind = "note", .payload = LADE_STR("later "), .in = 50 * LADE_MILLISECOND},
         {.kind = "note", .payload = LADE_STR("low "), .priority = -1},
         {.kind = "note", .payload = LADE_STR("high "), .priority = 1},
-        {.kind = "note", .payload = LADE_STR("once "), .unique = {.key = LADE_STR("invoice 17"), .ttl = LADE_HOUR}},
+        {.kind = "note",
+         .payload = LADE_STR("once "),
+         .unique = {.key = LADE_STR("invoice 17"), .ttl = LADE_HOUR}},
     };
     if (lade_enqueue_many(q, spec, 4, NULL, NULL, &err) < 0)
         goto fail;

@@ -29,8 +29,8 @@ static int print_dead(lade *q, lade_err *err)
     while (lade_job_list(q, "default", LADE_STATE_DEAD, &cursor, 10, job, &n, err) == 0) {
         for (size_t i = 0; i < n; i++, dead++) {
             const lade_attempt *last = &job[i]->history[job[i]->n_history - 1];
-            (void)printf("dead: %s after %d attempts (%s): %.*s\n", job[i]->kind, job[i]->attempts, job[i]->reason,
-                         (int)last->error.size, (const char *)last->error.data);
+            (void)printf("dead: %s after %d attempts (%s): %.*s\n", job[i]->kind, job[i]->attempts,
+                         job[i]->reason, (int)last->error.size, (const char *)last->error.data);
             lade_job_view_free(job[i]);
         }
     }
@@ -52,13 +52,14 @@ int main(int argc, char **argv)
         goto fail;
     if (lade_worker_open(&w, q, &(lade_worker_config){.drain = true}, &err) < 0)
         goto fail;
-    if (lade_worker_handle(w, "flaky", flaky, NULL) < 0 || lade_worker_handle(w, "hopeless", hopeless, NULL) < 0 ||
-        lade_worker_run(w, &err) < 0)
+    if (lade_worker_handle(w, "flaky", flaky, NULL) < 0 ||
+        lade_worker_handle(w, "hopeless", hopeless, NULL) < 0 || lade_worker_run(w, &err) < 0)
         goto fail;
 
     lade_worker_stats st;
     lade_worker_get_stats(w, &st);
-    (void)printf("completed %d, retried %d, dead %d\n", (int)st.completed, (int)st.retried, (int)st.dead);
+    (void)printf("completed %d, retried %d, dead %d\n", (int)st.completed, (int)st.retried,
+                 (int)st.dead);
     lade_worker_close(w);
     int dead = print_dead(q, &err);
     lade_close(q);
