@@ -69,16 +69,16 @@ static size_t want(const struct fetch *f)
     const struct lade_worker *w = f->w;
     if (w->phase != LQ_PHASE_RUNNING || !w->registered)
         return 0;
-    size_t room = (size_t)w->concurrency + prefetch(f);
-    size_t held = w->n_queued + w->n_running + f->n;
-    size_t free_slots =
-        (size_t)w->concurrency > w->n_running ? (size_t)w->concurrency - w->n_running : 0;
     if (f->n + w->n_done >= LQ_TAKE_MAX) /* the store is behind: outcomes first */
         return 0;
-    held -= LB_MIN(held, f->n); /* what is settled in this trip makes room in it */
-    if (held >= room || (w->n_queued >= free_slots && room - held < room / 4))
-        return 0; /* not worth a trip of its own yet */
-    return LB_MIN(room - held, LQ_TAKE_MAX);
+    size_t room = (size_t)w->concurrency + prefetch(f);
+    size_t held = w->n_queued + w->n_running;
+    if (held >= room)
+        return 0;
+    size_t free_slots = (size_t)w->concurrency - LB_MIN(w->n_running, (size_t)w->concurrency);
+    bool hungry = w->n_queued < free_slots || room - held >= room / 4;
+    return hungry || f->n > 0 ? LB_MIN(room - held, LQ_TAKE_MAX)
+                              : 0; /* else not worth a trip of its own */
 }
 
 /* True when it pays to let more outcomes gather: handlers are fast, slots have work, and few are done. */

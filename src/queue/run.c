@@ -23,7 +23,8 @@
 #define GRACE_MIN   (100 * LADE_MILLISECOND)
 #define GRACE_MAX   (6 * LADE_SECOND)
 #define END_GRACE   (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
-#define SETTLE_WAIT (5 * LADE_SECOND)        /* for the store to take the last outcomes */
+#define SLOT_RETRY  (100 * LADE_MILLISECOND)
+#define SETTLE_WAIT (5 * LADE_SECOND) /* for the store to take the last outcomes */
 
 /* Signals ---------------------------------------------------------------------------------------------------------- */
 
@@ -168,6 +169,16 @@ static int64_t check_lease(struct control *c, int64_t now, bool *lost)
     return LB_FOREVER;
 }
 
+/* Jobs wait and there is no slot, for want of threads: tries again in a while. Under the lock. */
+static int64_t check_slots(struct control *c, int64_t now)
+{
+    struct lade_worker *w = c->w;
+    if (w->n_queued == 0 || w->n_slots > w->n_stuck || w->phase >= LQ_PHASE_STOPPING)
+        return LB_FOREVER;
+    lq_slots_start(w);
+    return now + SLOT_RETRY;
+}
+
 /* Stopping --------------------------------------------------------------------------------------------------------- */
 
 /* Jobs that no slot has begun go back at once. Under the lock. */
@@ -259,6 +270,7 @@ static bool look(struct control *c, int64_t *next)
     int64_t now = lb_clock_mono();
     *next = check_deadlines(c, now);
     *next = LB_MIN(*next, check_lease(c, now, &lost));
+    *next = LB_MIN(*next, check_slots(c, now));
     *next = LB_MIN(*next, advance_phase(c, now));
     bool over = is_over(c, now, next);
     w->next_deadline = *next;

@@ -1,7 +1,9 @@
 /*
  * slot.c - a slot: a thread that runs one handler at a time
  *
- * Slots start when there is work that no idle one will pick up, up to the concurrency. A handler that is deaf to cancel is
+ * Waking is a chain: at most one slot is on its way at a time, and it calls the next when there is still work. Slow
+ * handlers thus get all slots within some tens of microseconds each, while a burst of fast jobs is done by the few that
+ * are awake, instead of paying a system call for every job. Slots are made by the same chain, up to the concurrency. A handler that is deaf to cancel is
  * left behind at its second deadline: its slot counts as stuck and another may start in its place, so that the worker
  * keeps its concurrency (C-003, C-078); when the handler comes back, its slot ends if there are too many.
  */
@@ -173,19 +175,25 @@ static bool work(struct lade_worker *w, struct lade_job *job)
     return finish(w, job, ending);
 }
 
+/* One more slot, asleep or new, when there is work for it and none is on its way. Under the lock. */
+static void call_another(struct lade_worker *w);
+
 static void run_slot(void *arg)
 {
     struct lq_slot *slot = arg;
     struct lade_worker *w = slot->worker;
     lr_mutex_lock(&w->lock);
+    w->waking = false;
     while (!must_end(w)) {
         struct lade_job *job = start_next(w);
         if (!job) {
             w->n_idle_slots++;
             (void)lr_cond_wait(&w->slot_wake, &w->lock, LB_FOREVER);
             w->n_idle_slots--;
+            w->waking = false;
             continue;
         }
+        call_another(w);
         lr_mutex_unlock(&w->lock);
         if (work(w, job)) { /* comes back with the lock */
             lr_mutex_unlock(&w->lock);
@@ -212,23 +220,40 @@ static void reap_ended(struct lade_worker *w)
     }
 }
 
+/* False when the system gives no memory or no thread. */
+static bool start_slot(struct lade_worker *w)
+{
+    struct lq_slot *slot = lb_calloc(1, sizeof(*slot));
+    if (!slot)
+        return false;
+    slot->worker = w;
+    if (lr_thread_start(&slot->thread, "lade-slot", run_slot, slot) < 0) {
+        lb_free(slot);
+        return false;
+    }
+    lb_list_push_back(&w->slots, &slot->node);
+    w->n_slots++;
+    return true;
+}
+
+static void call_another(struct lade_worker *w)
+{
+    if (w->n_queued == 0 || w->waking)
+        return;
+    if (w->n_idle_slots > 0) {
+        w->waking = true;
+        lr_cond_wake_one(&w->slot_wake);
+        return;
+    }
+    if (w->n_slots - w->n_stuck >= (size_t)w->concurrency)
+        return;
+    w->waking = start_slot(w);
+    if (!w->waking && w->n_slots == w->n_stuck)
+        lr_event_raise(&w->control); /* nobody will come to it by himself: run.c tries again */
+}
+
 void lq_slots_start(struct lade_worker *w)
 {
-    for (size_t i = 0; i < LB_MIN(w->n_queued, w->n_idle_slots); i++)
-        lr_cond_wake_one(&w->slot_wake);
     reap_ended(w);
-    size_t need = w->n_queued > w->n_idle_slots ? w->n_queued - w->n_idle_slots : 0;
-    while (need > 0 && w->n_slots - w->n_stuck < (size_t)w->concurrency) {
-        struct lq_slot *slot = lb_calloc(1, sizeof(*slot));
-        if (!slot)
-            return; /* those that run will come to it */
-        slot->worker = w;
-        if (lr_thread_start(&slot->thread, "lade-slot", run_slot, slot) < 0) {
-            lb_free(slot);
-            return;
-        }
-        lb_list_push_back(&w->slots, &slot->node);
-        w->n_slots++;
-        need--;
-    }
+    call_another(w);
 }

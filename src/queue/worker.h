@@ -132,6 +132,7 @@ struct lade_worker {
     size_t n_queued, n_running, n_done;
     size_t n_settling; /* taken from done, in the store's hands */
     size_t n_slots, n_idle_slots;
+    bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
     struct lr_cond slot_wake, fetch_wake, lease_wake, sweep_wake;
     bool fetch_in_store;   /* waiting there: wake it through the store */
