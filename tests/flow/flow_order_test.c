@@ -1,0 +1,405 @@
+/* flow_order_test.c - which job runs when: priorities, delays, queues, pause, prefetch, drain, stop; on each store */
+#include "support/rig_test.h"
+
+#include <pthread.h>
+
+#define NS(ms)   ((ms)*LADE_MILLISECOND)
+#define SEEN_MAX 4096
+
+/* The order of the runs; handlers only record. */
+static struct {
+    pthread_mutex_t lock;
+    char id[SEEN_MAX][24];
+    char queue[SEEN_MAX][24];
+    int64_t at[SEEN_MAX];
+    int n;
+    int nap_ms; /* what each run takes */
+    bool hold;  /* atomic: runs do not end while set */
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void reset_seen(int nap_ms)
+{
+    seen.n = 0;
+    seen.nap_ms = nap_ms;
+    __atomic_store_n(&seen.hold, false, __ATOMIC_RELEASE);
+}
+
+static int count_seen(void)
+{
+    (void)pthread_mutex_lock(&seen.lock);
+    int n = seen.n;
+    (void)pthread_mutex_unlock(&seen.lock);
+    return n;
+}
+
+static lade_outcome record(lade_job *job, void *ctx)
+{
+    (void)ctx;
+    (void)pthread_mutex_lock(&seen.lock);
+    if (seen.n < SEEN_MAX) {
+        (void)snprintf(seen.id[seen.n], sizeof(seen.id[0]), "%.23s", lade_job_id(job));
+        (void)snprintf(seen.queue[seen.n], sizeof(seen.queue[0]), "%.23s", lade_job_queue(job));
+        seen.at[seen.n++] = lb_clock_mono();
+    }
+    (void)pthread_mutex_unlock(&seen.lock);
+    if (seen.nap_ms)
+        ts_nap_ms(seen.nap_ms);
+    while (__atomic_load_n(&seen.hold, __ATOMIC_ACQUIRE) && !lade_job_cancelled(job))
+        ts_nap_ms(1);
+    return __atomic_load_n(&seen.hold, __ATOMIC_ACQUIRE) ? LADE_RETRY : LADE_OK;
+}
+
+static void open_worker(struct ts_fix *f, const lade_worker_config *config)
+{
+    ts_local_open(&f->local, &f->r, f->q, config);
+    assert_int_equal(lade_worker_handle(f->local.w, "*", record, NULL), 0);
+}
+
+static void enqueue(struct ts_fix *f, const char *queue, const char *id, lade_job_spec spec)
+{
+    spec.kind = "job";
+    spec.queue = queue;
+    spec.id = id;
+    assert_int_equal(lade_enqueue(f->q, &spec, NULL, NULL), 0);
+}
+
+/* n jobs PREFIX-0 ... of one queue in one call. */
+static void enqueue_n(struct ts_fix *f, const char *queue, const char *prefix, int n)
+{
+    lade_job_spec spec[512];
+    char id[512][24];
+    assert_in_range(n, 1, 512);
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(id[i], sizeof(id[i]), "%.10s-%d", prefix, i);
+        spec[i] = (lade_job_spec){.kind = "job", .queue = queue, .id = id[i]};
+    }
+    assert_int_equal(lade_enqueue_many(f->q, spec, (size_t)n, NULL, NULL, NULL), 0);
+}
+
+static void higher_priorities_run_first_and_equals_in_order(void **state)
+{
+    struct ts_fix *f = *state;
+    char expected[90][32];
+    int at = 0;
+    reset_seen(0);
+    for (int i = 0; i < 10; i++) {
+        for (int p = LADE_PRIORITY_MIN; p <= LADE_PRIORITY_MAX; p++) {
+            char id[32];
+            (void)snprintf(id, sizeof(id), "p%d-%d", p, i);
+            enqueue(f, "default", id, (lade_job_spec){.priority = p});
+        }
+    }
+    for (int p = LADE_PRIORITY_MAX; p >= LADE_PRIORITY_MIN; p--) {
+        for (int i = 0; i < 10; i++)
+            (void)snprintf(expected[at++], sizeof(expected[0]), "p%d-%d", p, i);
+    }
+    open_worker(f, &(lade_worker_config){.concurrency = 1, .drain = true});
+    ts_local_run(&f->local);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    assert_int_equal(count_seen(), 90);
+    for (int i = 0; i < 90; i++)
+        assert_string_equal(seen.id[i], expected[i]);
+}
+
+static void delayed_jobs_run_when_due_and_not_before(void **state)
+{
+    struct ts_fix *f = *state;
+    static const int delays[] = {400, 1, 50, 250, 120, 10, 333};
+
+    enum { N = LB_ARRAY_LEN(delays) };
+
+    int64_t before[N];
+    reset_seen(0);
+    open_worker(f, NULL);
+    ts_local_run(&f->local);
+    for (int i = 0; i < N; i++) {
+        char id[24];
+        (void)snprintf(id, sizeof(id), "d-%d", i);
+        before[i] = lb_clock_mono();
+        enqueue(f, "default", id, (lade_job_spec){.in = NS(delays[i])});
+    }
+    int64_t now;
+    assert_int_equal(lade_now(f->q, &now, NULL), 0);
+    enqueue(f, "default", "absolute", (lade_job_spec){.at = now + NS(200)});
+    enqueue(f, "default", "past", (lade_job_spec){.at = now - NS(5000)});
+    assert_true(TS_UNTIL(TS_SOON, count_seen() == N + 2));
+    for (int k = 0; k < N + 2; k++) {
+        if (seen.id[k][1] != '-')
+            continue;
+        int i = (int)strtol(seen.id[k] + 2, NULL, 10);
+        int64_t late = seen.at[k] - before[i] - NS(delays[i]);
+        if (late < -NS(2) || late > NS(500))
+            print_message("%s: %lld ms late\n", seen.id[k], (long long)(late / NS(1)));
+        assert_true(late >= -NS(2) && late <= NS(500)); /* stores keep whole milliseconds */
+    }
+}
+
+static void strict_order_serves_a_later_queue_only_while_the_earlier_are_empty(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    enqueue_n(f, "low", "low", 20);
+    enqueue_n(f, "high", "high", 20);
+    lade_worker_queue queues[] = {{.name = "high"}, {.name = "low"}};
+    open_worker(
+        f, &(lade_worker_config){.concurrency = 1, .queues = queues, .n_queues = 2, .drain = true});
+    ts_local_run(&f->local);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    assert_int_equal(count_seen(), 40);
+    for (int i = 0; i < 40; i++)
+        assert_string_equal(seen.queue[i], i < 20 ? "high" : "low");
+}
+
+static void weighted_order_starves_no_queue_and_follows_the_weights(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(1);
+    enqueue_n(f, "heavy", "heavy", 500);
+    enqueue_n(f, "light", "light", 500);
+    lade_worker_queue queues[] = {{.name = "heavy", .weight = 4}, {.name = "light", .weight = 1}};
+    open_worker(f, &(lade_worker_config){.concurrency = 2,
+                                         .queues = queues,
+                                         .n_queues = 2,
+                                         .order = LADE_ORDER_WEIGHTED,
+                                         .prefetch_max = -1});
+    ts_local_run(&f->local);
+    assert_true(TS_UNTIL(TS_SOON, count_seen() >= 400));
+    assert_int_equal(ts_local_stop(&f->local), 0);
+    int light = 0;
+    for (int i = 0; i < 400; i++)
+        light += strcmp(seen.queue[i], "light") == 0;
+    print_message("weights 4:1 gave %d:%d of 400\n", 400 - light, light);
+    assert_in_range(light, 30, 150); /* 80 expected, six standard deviations */
+}
+
+static void pause_stops_a_queue_within_100_ms_and_no_other(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(4);
+    lade_worker_queue queues[] = {{.name = "busy"}, {.name = "other"}};
+    open_worker(f, &(lade_worker_config){
+                       .concurrency = 2, .queues = queues, .n_queues = 2, .prefetch_max = -1});
+    ts_local_run(&f->local);
+    enqueue_n(f, "busy", "busy", 500);
+    assert_true(TS_UNTIL(TS_SOON, count_seen() >= 20));
+    assert_int_equal(lade_queue_pause(f->q, "busy", NULL), 0);
+    int64_t paused = lb_clock_mono();
+    enqueue_n(f, "other", "other", 10);
+    assert_true(TS_UNTIL(TS_SOON, ts_rig_count(f->q, LADE_STATE_COMPLETED) > 0 &&
+                                      lb_clock_mono() > paused + NS(400)));
+    int n = count_seen(), other = 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(seen.queue[i], "busy") == 0)
+            assert_true(seen.at[i] < paused + NS(100));
+        else
+            other++;
+    }
+    assert_int_equal(other, 10);
+    lade_queue_info info;
+    assert_int_equal(lade_queue_get(f->q, "busy", &info, NULL), 0);
+    assert_true(info.paused);
+    int64_t resumed = lb_clock_mono();
+    assert_int_equal(lade_queue_resume(f->q, "busy", NULL), 0);
+    assert_true(TS_UNTIL(TS_SOON, count_seen() > n));
+    assert_true(seen.at[n] - resumed < NS(1000));
+}
+
+/* C-071: jobs that fall due in a paused queue are ready when it is resumed, in their order. */
+static void c071_jobs_fall_due_while_their_queue_is_paused(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    assert_int_equal(lade_queue_pause(f->q, "default", NULL), 0);
+    open_worker(f, &(lade_worker_config){.concurrency = 1});
+    ts_local_run(&f->local);
+    for (int i = 0; i < 20; i++) {
+        char id[24];
+        (void)snprintf(id, sizeof(id), "d%02d", i);
+        enqueue(f, "default", id, (lade_job_spec){.in = NS(20 + 5 * i), .priority = i % 2});
+    }
+    assert_true(TS_UNTIL(TS_SOON, ts_rig_count(f->q, LADE_STATE_READY) == 20));
+    assert_int_equal(count_seen(), 0);
+    assert_int_equal(lade_queue_resume(f->q, "default", NULL), 0);
+    assert_true(TS_UNTIL(TS_SOON, count_seen() == 20));
+    for (int i = 0; i < 20; i++) {
+        char id[24];
+        (void)snprintf(id, sizeof(id), "d%02d", i < 10 ? 2 * i + 1 : 2 * (i - 10));
+        assert_string_equal(seen.id[i], id);
+    }
+}
+
+/* Slow jobs spread: a second worker that is idle gets its share although the first was there before it. */
+static void prefetch_leaves_slow_jobs_to_an_idle_worker(void **state)
+{
+    struct ts_fix *f = *state;
+    struct ts_local second;
+    reset_seen(50);
+    open_worker(f, &(lade_worker_config){.concurrency = 2, .name = "first"});
+    ts_local_run(&f->local);
+    enqueue_n(f, "default", "warm", 10); /* teaches it how long jobs take */
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    ts_local_open(&second, &f->r, f->q, &(lade_worker_config){.concurrency = 2, .name = "second"});
+    assert_int_equal(lade_worker_handle(second.w, "*", record, NULL), 0);
+    enqueue_n(f, "default", "slow", 40);
+    ts_local_run(&second);
+    int64_t start = lb_clock_mono();
+    bool quiet = ts_rig_wait_quiet(f->q, TS_SOON);
+    int64_t took = lb_clock_mono() - start;
+    uint64_t share = ts_local_stats(&second).completed;
+    int rc = ts_local_stop(&second);
+    assert_true(quiet);
+    assert_int_equal(rc, 0);
+    print_message("40 jobs of 50 ms on 2 x 2 slots: %lld ms, second worker %llu\n",
+                  (long long)(took / NS(1)), (unsigned long long)share);
+    assert_in_range(share, 14, 26);
+}
+
+static void fast_jobs_are_prefetched(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 2});
+    ts_local_run(&f->local);
+    enqueue_n(f, "default", "fast", 500);
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    enqueue_n(f, "default", "again", 500);
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    assert_int_equal(count_seen(), 1000);
+}
+
+static void drain_waits_for_scheduled_jobs_and_ends_by_itself(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    enqueue(f, "default", "now", (lade_job_spec){0});
+    enqueue(f, "default", "later", (lade_job_spec){.in = NS(400)});
+    open_worker(f, &(lade_worker_config){.drain = true});
+    ts_local_run(&f->local);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    assert_int_equal(count_seen(), 2);
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_COMPLETED), 2);
+    assert_int_equal(ts_local_stop(&f->local), 0);
+    lade_worker_info *info;
+    size_t n;
+    assert_int_equal(lade_worker_list(f->q, &info, &n, NULL), 0);
+    assert_int_equal(n, 0); /* it signed off */
+    lade_free(info);
+}
+
+/* Teaches a worker that jobs are fast, then lets it prefetch while its slots are held. */
+static void fill_hands(struct ts_fix *f, int n)
+{
+    enqueue_n(f, "default", "warm", 300);
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    __atomic_store_n(&seen.hold, true, __ATOMIC_RELEASE);
+    enqueue_n(f, "default", "held", n);
+    assert_true(TS_UNTIL(TS_SOON, ts_local_stats(&f->local).running == 2));
+    assert_true(TS_UNTIL(TS_SOON, ts_local_stats(&f->local).queued > 0));
+}
+
+static void check_all_handed_back(struct ts_fix *f, int n)
+{
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_ACTIVE), 0);
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), n);
+    for (int i = 0; i < n; i++) {
+        char id[24];
+        lade_job_view *v;
+        (void)snprintf(id, sizeof(id), "held-%d", i);
+        assert_int_equal(lade_job_get(f->q, NULL, id, &v, NULL), 0);
+        assert_int_equal(v->attempts, 0);
+        assert_int_equal(v->crashes, 0);
+        lade_job_view_free(v);
+    }
+}
+
+static void stop_lets_handlers_finish_and_hands_the_prefetched_back(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 2});
+    ts_local_run(&f->local);
+    fill_hands(f, 100);
+    lade_worker_stop(f->local.w);
+    assert_true(TS_UNTIL(TS_SOON, ts_local_stats(&f->local).queued == 0));
+    assert_false(ts_local_wait(&f->local, NS(50)));
+    __atomic_store_n(&seen.hold, false, __ATOMIC_RELEASE);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    int finished = count_seen() - 300;
+    assert_int_equal(finished, 2);
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_COMPLETED), 302);
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 98);
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_ACTIVE), 0);
+}
+
+static void second_stop_cancels_handlers_and_hands_everything_back(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 2, .shutdown_timeout = 60 * LADE_SECOND});
+    ts_local_run(&f->local);
+    fill_hands(f, 100);
+    int64_t start = lb_clock_mono();
+    lade_worker_stop(f->local.w);
+    lade_worker_stop(f->local.w);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    assert_true(lb_clock_mono() - start < 5 * LADE_SECOND);
+    check_all_handed_back(f, 100);
+}
+
+static void shutdown_timeout_cancels_handlers_and_hands_them_back(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 2, .shutdown_timeout = NS(200)});
+    ts_local_run(&f->local);
+    fill_hands(f, 50);
+    lade_worker_stop(f->local.w);
+    assert_true(ts_local_wait(&f->local, TS_SOON));
+    check_all_handed_back(f, 50);
+}
+
+static void quiet_worker_finishes_and_takes_no_more(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 2});
+    ts_local_run(&f->local);
+    enqueue(f, "default", "first", (lade_job_spec){0});
+    assert_true(ts_fix_wait_state(f, "first", LADE_STATE_COMPLETED));
+    lade_worker_quiet(f->local.w);
+    ts_nap_ms(20); /* asked for, it may still take once; then never again */
+    enqueue(f, "default", "probe", (lade_job_spec){0});
+    ts_nap_ms(100);
+    int n = count_seen();
+    enqueue_n(f, "default", "more", 20);
+    ts_nap_ms(300);
+    assert_int_equal(count_seen(), n);
+    assert_false(ts_local_wait(&f->local, 0));
+    lade_worker_info *info;
+    size_t workers;
+    assert_int_equal(lade_worker_list(f->q, &info, &workers, NULL), 0);
+    assert_int_equal(workers, 1); /* still there, still renewing */
+    lade_free(info);
+    assert_int_equal(ts_local_stop(&f->local), 0);
+}
+
+int main(int argc, char **argv)
+{
+    ts_rig_main(argc, argv);
+    const struct CMUnitTest tests[] = {
+        TS_TEST(higher_priorities_run_first_and_equals_in_order),
+        TS_TEST(delayed_jobs_run_when_due_and_not_before),
+        TS_TEST(strict_order_serves_a_later_queue_only_while_the_earlier_are_empty),
+        TS_TEST(weighted_order_starves_no_queue_and_follows_the_weights),
+        TS_TEST(pause_stops_a_queue_within_100_ms_and_no_other),
+        TS_TEST(c071_jobs_fall_due_while_their_queue_is_paused),
+        TS_TEST(prefetch_leaves_slow_jobs_to_an_idle_worker),
+        TS_TEST(fast_jobs_are_prefetched),
+        TS_TEST(drain_waits_for_scheduled_jobs_and_ends_by_itself),
+        TS_TEST(stop_lets_handlers_finish_and_hands_the_prefetched_back),
+        TS_TEST(second_stop_cancels_handlers_and_hands_everything_back),
+        TS_TEST(shutdown_timeout_cancels_handlers_and_hands_them_back),
+        TS_TEST(quiet_worker_finishes_and_takes_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
