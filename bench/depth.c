@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "scenario.h"
+#include "bench/scenario.h"
 
 #define ROUNDS 51
 

@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "scenario.h"
+#include "bench/scenario.h"
 #include "support/redis_server.h"
 #include "support/tmpdir.h"
 

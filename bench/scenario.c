@@ -1,4 +1,4 @@
-#include "scenario.h"
+#include "bench/scenario.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

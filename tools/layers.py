@@ -16,7 +16,7 @@ MAY = {
     "compose": {"public", "base", "rt", "queue", *STORES},
     "cli": {"public", "base", "cli"},
     "web": {"public", "base", "web"},
-    "bench": {"public", "base", "bench"},
+    "bench": {"public", "base", "bench", "support"},  # support: the private redis-server it measures on
     "examples": {"public", "examples"},
 }
 for store in STORES:

@@ -33,7 +33,7 @@
 static _Atomic(struct lade_worker *) listening[RUNNING_MAX];
 static const int handled[] = {SIGTERM, SIGINT, SIGQUIT, SIGTSTP};
 static struct sigaction before[LB_ARRAY_LEN(handled)];
-static pthread_mutex_t signals_lock = PTHREAD_MUTEX_INITIALIZER; /* guards before and n_listening */
+static struct lr_mutex signals_lock = LR_MUTEX_INIT; /* guards before and n_listening */
 static int n_listening;
 
 void lade_worker_stop(lade_worker *w)
@@ -66,7 +66,7 @@ static void on_signal(int signo)
 static int listen_to_signals(struct lade_worker *w, lade_err *err)
 {
     int rc = -1;
-    (void)pthread_mutex_lock(&signals_lock);
+    lr_mutex_lock(&signals_lock);
     for (size_t i = 0; i < RUNNING_MAX && rc < 0; i++) {
         struct lade_worker *none = NULL;
         if (atomic_compare_exchange_strong(&listening[i], &none, w))
@@ -78,7 +78,7 @@ static int listen_to_signals(struct lade_worker *w, lade_err *err)
         for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
             (void)sigaction(handled[i], &sa, &before[i]);
     }
-    (void)pthread_mutex_unlock(&signals_lock);
+    lr_mutex_unlock(&signals_lock);
     if (rc < 0)
         return lb_fail(err, LADE_EINVAL, "worker",
                        "more than %d workers of one process handle signals; set no_signals",
@@ -88,7 +88,7 @@ static int listen_to_signals(struct lade_worker *w, lade_err *err)
 
 static void forget_signals(struct lade_worker *w)
 {
-    (void)pthread_mutex_lock(&signals_lock);
+    lr_mutex_lock(&signals_lock);
     for (size_t i = 0; i < RUNNING_MAX; i++) {
         struct lade_worker *self = w;
         (void)atomic_compare_exchange_strong(&listening[i], &self, NULL);
@@ -97,7 +97,7 @@ static void forget_signals(struct lade_worker *w)
         for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
             (void)sigaction(handled[i], &before[i], NULL);
     }
-    (void)pthread_mutex_unlock(&signals_lock);
+    lr_mutex_unlock(&signals_lock);
 }
 
 /* Time ------------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,12 @@ struct lr_cond {
     pthread_cond_t os; /* on CLOCK_MONOTONIC */
 };
 
+/* For a static mutex, which needs no init and no fini. */
+#define LR_MUTEX_INIT             \
+    {                             \
+        PTHREAD_MUTEX_INITIALIZER \
+    }
+
 void lr_mutex_init(struct lr_mutex *m);
 void lr_mutex_fini(struct lr_mutex *m);
 void lr_mutex_lock(struct lr_mutex *m);
