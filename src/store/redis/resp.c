@@ -151,7 +151,8 @@ static enum ls_redis_scanned scan_number(struct ls_redis_scan *s, const uint8_t 
         if (i > NUMBER_MAX)
             return refuse(s, "a number that is too long");
         if (i == n) {
-            bool sane = n == 0 || p[n - 1] == '-' || p[n - 1] == '+' || parse_i64(p, n, v);
+            bool sign = n == 1 && (p[0] == '-' || p[0] == '+');
+            bool sane = n == 0 || sign || parse_i64(p, n, v);
             return sane ? LS_REDIS_SCAN_MORE : refuse(s, "a number that is none");
         }
         if (!parse_i64(p, i, v))

@@ -265,16 +265,17 @@ static int parse_net(struct parse *p, struct lb_slice s)
 
 static int parse_unix(struct parse *p, struct lb_slice s)
 {
-    struct lb_slice login;
     struct lb_slice path = s;
-    int rc = 0;
-    if (s.n > 0 && s.p[0] != '/' && cut(s, '@', true, &login, &path))
-        rc = parse_login(p, login);
-    if (rc < 0)
-        return rc;
+    const uint8_t *at = s.n > 0 && s.p[0] != '/' ? memmem(s.p, s.n, "@/", 2) : NULL;
+    if (at) {
+        path = lb_slice(at + 1, s.n - (size_t)(at + 1 - s.p));
+        int rc = parse_login(p, lb_slice(s.p, (size_t)(at - s.p)));
+        if (rc < 0)
+            return rc;
+    }
     if (path.n == 0 || path.p[0] != '/')
         return refuse(p, "path", "must be absolute: unix:///run/redis.sock");
-    rc = decode(p, path, "path", &p->u->path);
+    int rc = decode(p, path, "path", &p->u->path);
     if (rc == 0 && strlen(p->u->path) > SOCK_PATH_MAX)
         return refuse(p, "path", "is longer than 107 bytes, the limit of Unix sockets");
     return rc;
