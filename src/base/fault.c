@@ -12,6 +12,8 @@
 
 enum action { NOTHING, KILL, FAIL, FAIL_ON, COUNT };
 
+#    define NAMES_MAX 256 /* distinct points of a count; more are only in the total */
+
 static struct {
     pthread_mutex_t lock;
     bool armed; /* the environment has been read */
@@ -19,11 +21,35 @@ static struct {
     uint64_t at;
     uint64_t seen; /* all below guarded by: lock */
     enum action action;
+
+    struct {
+        const char *point;
+        uint64_t seen;
+    } name[NAMES_MAX]; /* filled by count only */
+
+    size_t n_names;
 } fault = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void print_count(void)
 {
+    for (size_t i = 0; i < fault.n_names; i++)
+        (void)fprintf(stderr, "lade: fault %s %llu\n", fault.name[i].point,
+                      (unsigned long long)fault.name[i].seen);
     (void)fprintf(stderr, "lade: faults %llu\n", (unsigned long long)fault.seen);
+}
+
+static void count_locked(const char *point)
+{
+    for (size_t i = 0; i < fault.n_names; i++) {
+        if (strcmp(fault.name[i].point, point) == 0) {
+            fault.name[i].seen++;
+            return;
+        }
+    }
+    if (fault.n_names < NAMES_MAX) {
+        fault.name[fault.n_names].point = point;
+        fault.name[fault.n_names++].seen = 1;
+    }
 }
 
 /* POINT:AT:ACTION; a malformed value ends the program, since a test that arms nothing proves nothing. */
@@ -33,6 +59,7 @@ static void arm_locked(const char *spec)
     fault.armed = true;
     fault.action = NOTHING;
     fault.seen = 0;
+    fault.n_names = 0;
     if (!spec || !*spec)
         return;
     const char *colon = strchr(spec, ':');
@@ -71,6 +98,8 @@ bool lb_fault_reached(const char *point)
     if (fault.action != NOTHING &&
         (strcmp(fault.point, "*") == 0 || strcmp(fault.point, point) == 0)) {
         fault.seen++;
+        if (fault.action == COUNT)
+            count_locked(point);
         if (fault.action == KILL && fault.seen == fault.at)
             (void)kill(getpid(), SIGKILL);
         fails = (fault.action == FAIL && fault.seen == fault.at) ||

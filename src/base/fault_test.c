@@ -102,7 +102,8 @@ static void count_tells_how_many_points_a_run_reaches(void **state)
     char said[256];
     int status = run_child(reach_three, "*:0:count", said, sizeof(said));
     assert_int_equal(status, 0);
-    assert_string_equal(said, "lade: faults 3\n");
+    assert_string_equal(said, "lade: fault one 1\nlade: fault two 1\nlade: fault three 1\n"
+                              "lade: faults 3\n");
 }
 
 static void reach_from_environment(const char *spec)

@@ -116,6 +116,19 @@ static bool is_word(const char *arg, size_t len, const char *word)
     return arg && len == strlen(word) && strncasecmp(arg, word, len) == 0;
 }
 
+/* The first line, or, of a script joined from several files, the last that names a file: "-- take.lua - ...". */
+static void copy_title(const char *body, size_t len, char *out, size_t size)
+{
+    for (size_t at = 0; at < len;) {
+        const char *line = body + at;
+        const char *end = memchr(line, '\n', len - at);
+        size_t n = end ? (size_t)(end - line) : len - at;
+        if (at == 0 || (n > 3 && memcmp(line, "-- ", 3) == 0 && memmem(line, n, ".lua ", 5)))
+            (void)snprintf(out, size, "%.*s", (int)LB_MIN(n, size - 1), line);
+        at += n + 1;
+    }
+}
+
 int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *out, size_t size)
 {
     size_t len, len1;
@@ -134,11 +147,15 @@ int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *ou
     ts_wire_describe(p, n, out, size);
     if (!is_word(verb, len, "SCRIPT") || !is_word(arg, len1, "LOAD") || s->n == TS_WIRE_SCRIPTS_MAX)
         return -1;
+    char line[sizeof(s->script[0].line)] = "";
     const char *body = ts_wire_arg(p, n, 2, &len);
-    const char *end = body ? memchr(body, '\n', len) : NULL;
-    struct ts_wire_script *more = &s->script[s->n];
-    (void)snprintf(more->line, sizeof(more->line), "%.*s",
-                   (int)(end ? end - body : (ptrdiff_t)LB_MIN(len, 63)), body ? body : "");
+    if (body)
+        copy_title(body, len, line, sizeof(line));
+    for (size_t i = 0; i < s->n; i++) {
+        if (strcmp(s->script[i].line, line) == 0)
+            return (int)i; /* each connection loads them all again */
+    }
+    memcpy(s->script[s->n].line, line, sizeof(line));
     return (int)s->n++;
 }
 

@@ -21,7 +21,8 @@ void ts_wire_describe(const char *p, size_t n, char *out, size_t size);
 /* The i-th argument of a request; NULL when there is none. */
 const char *ts_wire_arg(const char *p, size_t n, size_t i, size_t *len);
 
-/* The first lines of the scripts seen in SCRIPT LOAD, by sha; those beyond the table stay nameless. */
+/* Titles of the scripts seen in SCRIPT LOAD, by sha: the first line, or the last comment that names a file
+ * ("-- take.lua - ..."). Those beyond the table stay nameless. */
 #define TS_WIRE_SHA         40
 #define TS_WIRE_SCRIPTS_MAX 128
 
@@ -35,7 +36,7 @@ struct ts_wire_scripts {
     size_t n;
 };
 
-/* Describes a request; for EVALSHA the first line of its script stands after the sha. Returns the number of the script
+/* Describes a request; for EVALSHA the title of its script stands after the sha. Returns the number of the script
  * when the request loads one, to be given to ts_wire_loaded with the reply; else -1. `size` at least 512. */
 int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *out, size_t size);
 void ts_wire_loaded(struct ts_wire_scripts *s, int script, const char *reply, size_t n);
