@@ -29,8 +29,10 @@ static int run_child(void (*fn)(const char *), const char *spec, char *said, siz
         exit(0);
     }
     (void)close(end[1]);
-    ssize_t n = read(end[0], said, size - 1);
-    said[n > 0 ? n : 0] = 0;
+    size_t at = 0;
+    for (ssize_t n; at < size - 1 && (n = read(end[0], said + at, size - 1 - at)) > 0;)
+        at += (size_t)n;
+    said[at] = 0;
     (void)close(end[0]);
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);

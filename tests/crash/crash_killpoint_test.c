@@ -119,7 +119,7 @@ static void read_points(const struct ts_rig *r)
             continue;
         *space = 0;
         struct point *p = &plan.point[plan.n_points++];
-        (void)snprintf(p->name, sizeof(p->name), "%s", name);
+        (void)snprintf(p->name, sizeof(p->name), "%.63s", name);
         p->seen = (int)strtol(space + 1, NULL, 10);
     }
     (void)fclose(log);
