@@ -1,0 +1,276 @@
+#include "cli/bulk.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/lines.h"
+#include "cli/ndjson.h"
+#include "cli/out.h"
+
+#define PROGRESS_EVERY (LADE_SECOND / 5)
+
+struct run {
+    struct cli *c;
+    const struct cli_bulk *b;
+    struct cli_lines lines;
+    struct cli_ndjson *jobs; /* ndjson: owners of what the specs point to */
+    lade_job_spec *specs;
+    uint64_t *line_of; /* the line of each spec */
+    lade_id *ids;
+    int *outcomes;
+    size_t n, n_bytes;
+    struct lb_buf bytes; /* lines: payloads of the batch, specs hold offsets until it is sent */
+    uint64_t n_added, n_duplicate, n_bad;
+    int64_t started_at, shown_at;
+    bool has_terminal;
+};
+
+static int init_run(struct run *r, lade_err *err)
+{
+    r->specs = lb_calloc(CLI_BULK_JOBS, sizeof(*r->specs));
+    r->jobs = lb_calloc(CLI_BULK_JOBS, sizeof(*r->jobs));
+    r->line_of = lb_calloc(CLI_BULK_JOBS, sizeof(*r->line_of));
+    r->ids = lb_calloc(CLI_BULK_JOBS, sizeof(*r->ids));
+    r->outcomes = lb_calloc(CLI_BULK_JOBS, sizeof(*r->outcomes));
+    lb_buf_init(&r->bytes);
+    r->lines.fd = -1;
+    if (!r->specs || !r->jobs || !r->line_of || !r->ids || !r->outcomes)
+        return lb_fail_nomem(err, "enqueue");
+    size_t max = r->b->is_ndjson ? cli_ndjson_line_max(r->b->payload_max) : r->b->payload_max;
+    return cli_lines_open(&r->lines, r->b->path, max, err);
+}
+
+static void clear_batch(struct run *r)
+{
+    for (size_t i = 0; r->b->is_ndjson && i < r->n; i++)
+        cli_ndjson_fini(&r->jobs[i]);
+    lb_buf_clear(&r->bytes);
+    r->n = 0;
+    r->n_bytes = 0;
+}
+
+static void fini_run(struct run *r)
+{
+    clear_batch(r);
+    cli_lines_close(&r->lines);
+    lb_buf_fini(&r->bytes);
+    lb_free(r->specs);
+    lb_free(r->jobs);
+    lb_free(r->line_of);
+    lb_free(r->ids);
+    lb_free(r->outcomes);
+}
+
+static void show_progress(struct run *r, bool last)
+{
+    int64_t now = lb_clock_mono();
+    if (!r->has_terminal || (!last && now - r->shown_at < PROGRESS_EVERY))
+        return;
+    r->shown_at = now;
+    double seconds = (double)(now - r->started_at) / (double)LADE_SECOND;
+    double rate = seconds > 0 ? (double)r->n_added / seconds : 0;
+    (void)fprintf(stderr, "\r\033[K%llu added, %.0f/s%s", (unsigned long long)r->n_added, rate,
+                  last ? "\r\033[K" : "");
+    (void)fflush(stderr);
+}
+
+static void print_id(const struct run *r, size_t i)
+{
+    struct cli_row row;
+    lade_err err = {0};
+    if (r->c->format != CLI_NDJSON) {
+        (void)printf("%s\n", r->ids[i].text);
+        return;
+    }
+    cli_row_init(&row);
+    cli_row_int(&row, "line", (int64_t)r->line_of[i]);
+    cli_row_text(&row, "id", r->ids[i].text);
+    cli_row_bool(&row, "duplicate", r->outcomes[i] == LADE_DUPLICATE);
+    /* A failed stdout is told once, at the end of the program. */
+    (void)cli_out_object(r->c, &row, &err);
+}
+
+/* Writes the batch. 0 or a failure. */
+static int send_batch(struct run *r, lade_err *err)
+{
+    const uint8_t *base = r->bytes.p;
+    for (size_t i = 0, at = 0; !r->b->is_ndjson && i < r->n; i++) {
+        r->specs[i].payload.data = base ? base + at : NULL;
+        at += r->specs[i].payload.size;
+    }
+    if (r->n == 0)
+        return 0;
+    if (r->c->dry_run) {
+        r->n_added += r->n;
+        clear_batch(r);
+        return 0;
+    }
+    int rc = lade_enqueue_many(r->c->q, r->specs, r->n, r->ids, r->outcomes, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < r->n; i++) {
+        r->n_duplicate += r->outcomes[i] == LADE_DUPLICATE;
+        r->n_added += r->outcomes[i] == 0;
+        if (r->b->print_ids)
+            print_id(r, i);
+    }
+    clear_batch(r);
+    show_progress(r, false);
+    return 0;
+}
+
+/* Puts one line into the batch. 0, or a failure when the line is bad. */
+static int add_line(struct run *r, lade_bytes line, lade_err *err)
+{
+    lade_job_spec *spec = &r->specs[r->n];
+    if (r->b->is_ndjson) {
+        struct cli_ndjson *j = &r->jobs[r->n];
+        int rc = cli_ndjson_parse(j, line.data, line.size, r->b->base, err);
+        if (rc < 0)
+            return rc;
+        *spec = j->spec;
+        if (spec->payload.size > r->b->payload_max) {
+            cli_ndjson_fini(j);
+            return lb_fail(err, LADE_ETOOBIG, "enqueue",
+                           "payload: over %u bytes; store big data elsewhere and enqueue its name, "
+                           "or raise --payload-max",
+                           r->b->payload_max);
+        }
+    } else {
+        *spec = *r->b->base;
+        spec->payload = line;
+        lb_buf_add(&r->bytes, line.data, line.size);
+        if (r->bytes.failed)
+            return lb_fail_nomem(err, "enqueue");
+    }
+    r->line_of[r->n++] = r->lines.number;
+    r->n_bytes += line.size;
+    return 0;
+}
+
+static bool is_blank(lade_bytes line)
+{
+    const char *p = line.data;
+    size_t n = 0;
+    while (n < line.size && (p[n] == ' ' || p[n] == '\t' || p[n] == '\r'))
+        n++;
+    return n == line.size;
+}
+
+static bool is_bad_input(int rc)
+{
+    return rc == -LADE_EINVAL || rc == -LADE_ETOOBIG;
+}
+
+/* One line, added, passed over, or refused. 0, LADE_EMPTY at the end, or a failure. */
+static int read_line(struct run *r, lade_err *err)
+{
+    lade_bytes line = {0};
+    lade_err why = {0};
+    int rc = cli_lines_next(&r->lines, &line, &why);
+    if (rc == 0 && r->b->is_ndjson && is_blank(line))
+        return 0;
+    if (rc == 0)
+        rc = add_line(r, line, &why);
+    if (rc >= 0)
+        return rc;
+    if (!is_bad_input(rc)) {
+        *err = why;
+        return rc;
+    }
+    if (!r->b->skip_bad)
+        return lb_fail(err, LADE_EINVAL, "enqueue", "%s: line %llu: %s", r->lines.name,
+                       (unsigned long long)r->lines.number, why.text);
+    r->n_bad++;
+    (void)cli_say(CLI_PARTIAL, "%s: line %llu: passed over: %s", r->lines.name,
+                  (unsigned long long)r->lines.number, why.text);
+    return 0;
+}
+
+/*
+ * The library refused a spec of the batch, which the parser could not know (a bad name, say). One by one finds which.
+ */
+static int send_singly(struct run *r, lade_err *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        lade_err why = {0};
+        int rc = lade_enqueue(r->c->q, &r->specs[i], &r->ids[i], &why);
+        if (rc < 0 && !is_bad_input(rc)) {
+            *err = why;
+            return rc;
+        }
+        if (rc < 0) {
+            r->n_bad++;
+            (void)cli_say(CLI_PARTIAL, "%s: line %llu: passed over: %s", r->lines.name,
+                          (unsigned long long)r->line_of[i], why.text);
+            continue;
+        }
+        r->outcomes[i] = rc;
+        r->n_added += rc == 0;
+        r->n_duplicate += rc == LADE_DUPLICATE;
+        if (r->b->print_ids)
+            print_id(r, i);
+    }
+    clear_batch(r);
+    return 0;
+}
+
+static int flush_batch(struct run *r, lade_err *err)
+{
+    uint64_t first = r->n ? r->line_of[0] : 0;
+    uint64_t last = r->n ? r->line_of[r->n - 1] : 0;
+    lade_err why = {0};
+    int rc = send_batch(r, &why);
+    if (is_bad_input(rc) && r->b->skip_bad)
+        return send_singly(r, err);
+    if (is_bad_input(rc))
+        return lb_fail(err, (enum lade_errno)-rc, "enqueue", "%s: lines %llu to %llu: %s",
+                       r->lines.name, (unsigned long long)first, (unsigned long long)last,
+                       why.text);
+    if (rc < 0)
+        *err = why;
+    return rc;
+}
+
+static int run_all(struct run *r, lade_err *err)
+{
+    for (;;) {
+        int rc = read_line(r, err);
+        if (rc < 0)
+            return rc;
+        bool is_full = r->n == CLI_BULK_JOBS || r->n_bytes >= CLI_BULK_BYTES;
+        if (rc == LADE_EMPTY || is_full) {
+            int sent = flush_batch(r, err);
+            if (sent < 0 || rc == LADE_EMPTY)
+                return sent;
+        }
+    }
+}
+
+enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
+{
+    struct run r = {.c = c, .b = b, .started_at = lb_clock_mono()};
+    lade_err err = {0};
+    r.has_terminal = isatty(STDERR_FILENO) && !c->quiet && !c->dry_run;
+    int rc = init_run(&r, &err);
+    if (rc == 0)
+        rc = run_all(&r, &err);
+    show_progress(&r, true);
+    if (rc < 0)
+        (void)cli_complain(&err);
+    cli_note(c, "%llu %sadded, %llu duplicates, %llu bad", (unsigned long long)r.n_added,
+             c->dry_run ? "would be " : "", (unsigned long long)r.n_duplicate,
+             (unsigned long long)(r.n_bad + (rc < 0 && is_bad_input(rc))));
+    fini_run(&r);
+    if (rc < 0)
+        return cli_exit_of(rc);
+    if (r.n_bad > 0)
+        return CLI_PARTIAL;
+    return r.n_duplicate > 0 ? CLI_CONFLICT : CLI_OK;
+}

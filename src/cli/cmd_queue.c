@@ -1,0 +1,324 @@
+/* lade queue: look at queues, pause and resume them, remove what they hold */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+#include "cli/commands.h"
+#include "cli/view.h"
+
+#define PURGE_STEP 1000
+
+static const struct cli_column queue_columns[] = {
+    {"QUEUE", "queue", CLI_CELL_TEXT, false, false},
+    {"STATUS", "status", CLI_CELL_STATE, false, false},
+    {"READY", "ready", CLI_CELL_TEXT, true, false},
+    {"SCHEDULED", "scheduled", CLI_CELL_TEXT, true, false},
+    {"RETRYING", "retrying", CLI_CELL_TEXT, true, false},
+    {"ACTIVE", "active", CLI_CELL_TEXT, true, false},
+    {"DEAD", "dead", CLI_CELL_TEXT, true, false},
+    {"COMPLETED", "completed", CLI_CELL_TEXT, true, false},
+    {"CANCELLED", "cancelled", CLI_CELL_TEXT, true, false},
+    {"LATENCY", "latency_ms", CLI_CELL_DURATION, true, false},
+    {"WORKERS", "workers", CLI_CELL_TEXT, true, false},
+};
+
+static void make_row(struct cli_row *r, const lade_queue_info *q)
+{
+    cli_row_init(r);
+    cli_row_text(r, "queue", q->name);
+    cli_row_text(r, "status", q->paused ? "paused" : "open");
+    cli_row_bool(r, "paused", q->paused);
+    for (int s = 0; s < LADE_N_STATES; s++)
+        cli_row_u64(r, lade_state_name((enum lade_state)s), q->count[s]);
+    cli_row_int(r, "latency_ms", q->latency / LADE_MILLISECOND);
+    cli_row_u64(r, "total_enqueued", q->total_enqueued);
+    cli_row_u64(r, "total_completed", q->total_completed);
+    cli_row_u64(r, "total_failed", q->total_failed);
+    cli_row_u64(r, "total_dead", q->total_dead);
+    cli_row_u64(r, "workers", q->n_workers);
+}
+
+static int run_ls(struct cli *c, void *values, char **args, int n_args)
+{
+    (void)values;
+    (void)args;
+    (void)n_args;
+    lade_err err = {0};
+    lade_queue_info *queues = NULL;
+    size_t n = 0;
+    struct cli_out out;
+    int rc = cli_connect(c, NULL, &err);
+    if (rc == 0)
+        rc = cli_view_queues(c, &queues, &n, &err);
+    if (rc > 0)
+        return cli_say(cli_exit_of(rc), "%s", err.text);
+    if (rc < 0)
+        return cli_complain(&err);
+    cli_out_begin(&out, c, queue_columns, LB_ARRAY_LEN(queue_columns));
+    for (size_t i = 0; i < n; i++) {
+        struct cli_row row;
+        make_row(&row, &queues[i]);
+        cli_out_row(&out, &row);
+    }
+    lade_free(queues);
+    rc = cli_out_end(&out, &err);
+    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+}
+
+const struct cli_command cli_queue_ls = {
+    .noun = "queue",
+    .verb = "ls",
+    .args = "",
+    .about = "Lists queues with their exact counts by state. Latency is the age of the oldest "
+             "ready job.",
+    .examples = "  lade queue ls\n  lade queue ls -o json -u redis://localhost",
+    .run = run_ls,
+};
+
+typedef enum cli_exit (*act_fn)(struct cli *c, const char *queue, void *ctx);
+
+/* Acts on the queues that the arguments or -q name. */
+static int for_queues(struct cli *c, char **args, int n_args, act_fn act, void *ctx)
+{
+    struct cli_fold fold = {0};
+    lade_err err = {0};
+    if (n_args == 0 && !c->queue)
+        return cli_say(CLI_USAGE, "queue %s: which queue? give its name", c->command->verb);
+    if (n_args > 0 && c->queue)
+        return cli_say(CLI_USAGE, "--queue: said twice; name queues as arguments or by -q");
+    if (!c->q && cli_connect(c, NULL, &err) < 0)
+        return cli_complain(&err);
+    if (n_args == 0)
+        return act(c, c->queue, ctx);
+    for (int i = 0; i < n_args; i++)
+        cli_fold_add(&fold, act(c, args[i], ctx));
+    return cli_fold_exit(&fold);
+}
+
+static enum cli_exit complain_queue(const char *queue, int rc, const lade_err *err)
+{
+    if (rc == LADE_NOT_FOUND)
+        return cli_say(CLI_NOT_FOUND, "%s: no such queue; see lade queue ls", queue);
+    if (rc == LADE_WRONG_STATE)
+        return cli_say(CLI_CONFLICT,
+                       "%s: jobs are in it; purge them first: lade queue purge %s --state all",
+                       queue, queue);
+    return cli_complain(err);
+}
+
+static enum cli_exit print_facts(const struct cli *c, struct cli_row *r, lade_err *err)
+{
+    static const struct cli_column columns[] = {
+        {"FACT", "fact", CLI_CELL_TEXT, false, false},
+        {"VALUE", "value", CLI_CELL_STATE, false, false},
+    };
+
+    struct cli_out out;
+    const char *key = NULL;
+    json_t *value = NULL;
+    cli_out_begin(&out, c, columns, LB_ARRAY_LEN(columns));
+    json_object_foreach (r->o, key, value) {
+        struct cli_row fact;
+        cli_row_init(&fact);
+        cli_row_text(&fact, "fact", key);
+        cli_row_json(&fact, "value", json_incref(value));
+        cli_out_row(&out, &fact);
+    }
+    cli_row_fini(r);
+    return cli_out_end(&out, err) < 0 ? cli_complain(err) : CLI_OK;
+}
+
+static enum cli_exit show_one(struct cli *c, const char *queue, void *ctx)
+{
+    (void)ctx;
+    lade_err err = {0};
+    lade_queue_info info;
+    struct cli_row row;
+    int rc = lade_queue_get(c->q, queue, &info, &err);
+    if (rc != 0)
+        return complain_queue(queue, rc, &err);
+    make_row(&row, &info);
+    if (c->format == CLI_TABLE || c->format == CLI_TSV)
+        return print_facts(c, &row, &err);
+    return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
+}
+
+static int run_show(struct cli *c, void *values, char **args, int n_args)
+{
+    (void)values;
+    return for_queues(c, args, n_args, show_one, NULL);
+}
+
+const struct cli_command cli_queue_show = {
+    .noun = "queue",
+    .verb = "show",
+    .args = "QUEUE...",
+    .max_args = CLI_MANY_ARGS,
+    .about = "Shows one queue: counts by state, totals since it was made, latency, workers.",
+    .examples = "  lade queue show images",
+    .run = run_show,
+};
+
+static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
+{
+    bool pause = *(const bool *)ctx;
+    lade_err err = {0};
+    int rc = pause ? lade_queue_pause(c->q, queue, &err) : lade_queue_resume(c->q, queue, &err);
+    if (rc != 0)
+        return complain_queue(queue, rc, &err);
+    cli_note(c, "%s: %s", queue, pause ? "paused" : "resumed");
+    return CLI_OK;
+}
+
+static int run_pause(struct cli *c, void *values, char **args, int n_args)
+{
+    (void)values;
+    bool pause = true;
+    return for_queues(c, args, n_args, pause_one, &pause);
+}
+
+const struct cli_command cli_queue_pause = {
+    .noun = "queue",
+    .verb = "pause",
+    .args = "QUEUE...",
+    .max_args = CLI_MANY_ARGS,
+    .about = "Stops workers from taking jobs of a queue, within 100 ms. Jobs that run go on, and "
+             "more may be enqueued.",
+    .examples = "  lade queue pause mail",
+    .run = run_pause,
+};
+
+static int run_resume(struct cli *c, void *values, char **args, int n_args)
+{
+    (void)values;
+    bool pause = false;
+    return for_queues(c, args, n_args, pause_one, &pause);
+}
+
+const struct cli_command cli_queue_resume = {
+    .noun = "queue",
+    .verb = "resume",
+    .args = "QUEUE...",
+    .max_args = CLI_MANY_ARGS,
+    .about = "Lets workers take from a paused queue again.",
+    .examples = "  lade queue resume mail",
+    .run = run_resume,
+};
+
+struct purge {
+    const char *state;
+    unsigned states;
+    uint64_t n;
+};
+
+/*
+ * Removes at most what was there at the start, so that it ends even when jobs of that state keep coming.
+ */
+static int purge_state(struct cli *c, const char *queue, enum lade_state state, uint64_t left,
+                       uint64_t *total, lade_err *err)
+{
+    int rc = LADE_MORE;
+    while (rc == LADE_MORE && left > 0) {
+        size_t n = 0;
+        rc = lade_queue_purge(c->q, queue, state, (size_t)LB_MIN(left, (uint64_t)PURGE_STEP), &n,
+                              err);
+        if (rc < 0)
+            return rc;
+        left -= LB_MIN(left, (uint64_t)n);
+        *total += n;
+    }
+    return 0;
+}
+
+static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
+{
+    struct purge *p = ctx;
+    lade_err err = {0};
+    lade_queue_info info;
+    uint64_t n = 0;
+    int rc = lade_queue_get(c->q, queue, &info, &err);
+    for (int s = 0; rc == 0 && s < LADE_N_STATES; s++) {
+        if (s == LADE_STATE_ACTIVE || !(p->states & 1U << s))
+            continue;
+        if (c->dry_run)
+            n += info.count[s];
+        else
+            rc = purge_state(c, queue, (enum lade_state)s, info.count[s], &n, &err);
+    }
+    if (rc != 0)
+        return complain_queue(queue, rc, &err);
+    (void)printf("%s\t%llu\n", queue, (unsigned long long)n);
+    cli_note(c, "%s: %llu jobs %sremoved", queue, (unsigned long long)n,
+             c->dry_run ? "would be " : "");
+    return CLI_OK;
+}
+
+static int run_purge(struct cli *c, void *values, char **args, int n_args)
+{
+    struct purge *p = values;
+    lade_err err = {0};
+    enum cli_exit code = CLI_OK;
+    if (!p->state)
+        return cli_say(CLI_USAGE, "--state: which jobs? give completed, dead, ready, ... or all");
+    if (cli_view_states("--state", p->state, &p->states, &err) < 0)
+        return cli_complain(&err);
+    if (strcmp(p->state, "all") != 0 && (p->states & 1U << LADE_STATE_ACTIVE))
+        return cli_say(CLI_USAGE, "--state: active jobs cannot be purged; use lade job rm ID");
+    if (!cli_confirm(c, &code, "remove all jobs of state %s of %s", p->state,
+                     n_args ? args[0] : "the queue"))
+        return code;
+    return for_queues(c, args, n_args, purge_one, p);
+}
+
+static const struct cli_opt purge_opts[] = {
+    {"state", 's', CLI_OPT_TEXT, offsetof(struct purge, state), "STATES",
+     "which jobs, comma separated, or all (but active)", 0, 0, NULL},
+};
+
+const struct cli_command cli_queue_purge = {
+    .noun = "queue",
+    .verb = "purge",
+    .args = "QUEUE...",
+    .max_args = CLI_MANY_ARGS,
+    .about = "Removes all jobs of some states from a queue, in small steps that do not hold the "
+             "store. Active jobs stay. Prints queue and count.",
+    .examples = "  lade queue purge images --state completed --yes\n"
+                "  lade queue purge images --state all --dry-run",
+    .opts = purge_opts,
+    .n_opts = LB_ARRAY_LEN(purge_opts),
+    .size = sizeof(struct purge),
+    .run = run_purge,
+};
+
+static enum cli_exit rm_one(struct cli *c, const char *queue, void *ctx)
+{
+    (void)ctx;
+    lade_err err = {0};
+    lade_queue_info info;
+    int rc = c->dry_run ? lade_queue_get(c->q, queue, &info, &err)
+                        : lade_queue_remove(c->q, queue, &err);
+    if (rc != 0)
+        return complain_queue(queue, rc, &err);
+    cli_note(c, "%s: %s", queue, c->dry_run ? "would be removed" : "removed");
+    return CLI_OK;
+}
+
+static int run_rm(struct cli *c, void *values, char **args, int n_args)
+{
+    (void)values;
+    enum cli_exit code = CLI_OK;
+    if (!cli_confirm(c, &code, "remove queue %s", n_args ? args[0] : "(by -q)"))
+        return code;
+    return for_queues(c, args, n_args, rm_one, NULL);
+}
+
+const struct cli_command cli_queue_rm = {
+    .noun = "queue",
+    .verb = "rm",
+    .args = "QUEUE...",
+    .max_args = CLI_MANY_ARGS,
+    .about = "Removes a queue that has no jobs left in it, with its totals.",
+    .examples = "  lade queue rm images --yes",
+    .run = run_rm,
+};

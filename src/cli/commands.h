@@ -1,0 +1,26 @@
+/* commands.h - every command, by the file that holds it */
+#ifndef LADE_CLI_COMMANDS_H
+#define LADE_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+/* cmd_enqueue.c */
+extern const struct cli_command cli_job_enqueue;
+/* cmd_work.c */
+extern const struct cli_command cli_worker_run;
+/* cmd_job.c */
+extern const struct cli_command cli_job_ls, cli_job_show, cli_job_retry, cli_job_kill,
+    cli_job_cancel, cli_job_rm;
+/* cmd_dead.c */
+extern const struct cli_command cli_dead_ls, cli_dead_show, cli_dead_redrive, cli_dead_purge;
+/* cmd_queue.c */
+extern const struct cli_command cli_queue_ls, cli_queue_show, cli_queue_pause, cli_queue_resume,
+    cli_queue_purge, cli_queue_rm;
+/* cmd_worker.c */
+extern const struct cli_command cli_worker_ls;
+/* cmd_stats.c */
+extern const struct cli_command cli_stats;
+/* cmd_misc.c */
+extern const struct cli_command cli_doctor, cli_version, cli_help, cli_completion;
+
+#endif

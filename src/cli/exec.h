@@ -1,0 +1,33 @@
+/*
+ * exec.h - a shell command as handler: one process for each job
+ *
+ * `sh -c CMD` runs in a process group of its own with the payload on stdin and the job in LADE_* variables; its stdout
+ * is the result, the end of its stderr the error text. Exit codes:
+ *
+ *     0    OK                       103  SNOOZE
+ *     100  DEAD                     101  DISCARD                   102  CANCEL
+ *     any other, or a signal: RETRY
+ *
+ * When the job is to stop (timeout, cancel, lease lost, worker ending) the group gets TERM, and KILL five seconds
+ * later; exit 0 after that is no success, since programs that tidy up at TERM end with it. When the process has ended,
+ * what is left of its group has a moment to close stdout and is then killed, so a handler cannot leave anything behind
+ * nor hold its slot through a grandchild.
+ *
+ * Thread safety: cli_exec_run from any number of slots at once on the same struct cli_exec.
+ */
+#ifndef LADE_CLI_EXEC_H
+#define LADE_CLI_EXEC_H
+
+#include <lade/lade.h>
+
+#include "cli/guard.h"
+
+struct cli_exec {
+    const char *command;
+    const struct cli_guard *guard;
+};
+
+/* A lade_handler; ctx is a struct cli_exec. */
+lade_outcome cli_exec_run(lade_job *job, void *ctx);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * out.h - one way to print: rows of named values, shown as a table, TSV, JSON or NDJSON
+ *
+ * A row is a JSON object; columns say which of its members a table shows and how. JSON and NDJSON carry the whole
+ * object. Rows are written as they come (a table in chunks), so a listing of any length needs bounded memory.
+ * Bytes are shown as text only when they are valid UTF-8 without NUL; otherwise as base 64 under KEY_base64, with
+ * KEY_encoding saying which. Building never fails at the call: a row or output that could not be made remembers it,
+ * and cli_out_end says so.
+ * Thread safety: none.
+ */
+#ifndef LADE_CLI_OUT_H
+#define LADE_CLI_OUT_H
+
+#include <lade/lade.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+
+struct cli_row {
+    json_t *o;
+    bool failed;
+};
+
+void cli_row_init(struct cli_row *r);
+void cli_row_fini(struct cli_row *r);
+/* NULL becomes JSON null; bytes that are no UTF-8 become '?'. */
+void cli_row_text(struct cli_row *r, const char *key, const char *text);
+void cli_row_int(struct cli_row *r, const char *key, int64_t v);
+/* Above INT64_MAX it is a string: JSON readers do not agree on such numbers. */
+void cli_row_u64(struct cli_row *r, const char *key, uint64_t v);
+void cli_row_bool(struct cli_row *r, const char *key, bool v);
+/* RFC 3339 in UTC; null for 0. */
+void cli_row_time(struct cli_row *r, const char *key, int64_t ns);
+/* At most `max` bytes: KEY or KEY_base64, KEY_encoding, KEY_size, and KEY_truncated when it was cut. */
+void cli_row_bytes(struct cli_row *r, const char *key, lade_bytes bytes, size_t max);
+/* Takes the value. */
+void cli_row_json(struct cli_row *r, const char *key, json_t *value);
+
+enum cli_cell {
+    CLI_CELL_TEXT,     /* strings, numbers and booleans as they are */
+    CLI_CELL_DURATION, /* an integer of milliseconds, for people */
+    CLI_CELL_BYTES,    /* what cli_row_bytes wrote, on one line */
+    CLI_CELL_STATE     /* text, with the colour of the state */
+};
+
+struct cli_column {
+    const char *title;
+    const char *key;
+    enum cli_cell cell;
+    bool right;
+    bool cut; /* may lose its end on a narrow terminal */
+};
+
+struct cli_out {
+    const struct cli *c;
+    const struct cli_column *columns;
+    size_t n_columns;
+    void *table; /* libsmartcols' */
+    uint64_t n_rows;
+    size_t n_held; /* rows in the table not printed yet */
+    bool printed;
+    bool failed;
+};
+
+void cli_out_begin(struct cli_out *out, const struct cli *c, const struct cli_column *columns,
+                   size_t n_columns);
+/* Takes what the row holds; it is empty again afterwards. */
+void cli_out_row(struct cli_out *out, struct cli_row *row);
+/* Prints the rest. 0 or -LADE_ENOMEM, -LADE_EIO. */
+LADE_CHECKED int cli_out_end(struct cli_out *out, lade_err *err);
+
+/* Prints one object by itself, when the format is JSON or NDJSON. Takes what the row holds. */
+LADE_CHECKED int cli_out_object(const struct cli *c, struct cli_row *row, lade_err *err);
+/* Writes bytes as they are. */
+LADE_CHECKED int cli_out_raw(lade_bytes bytes, lade_err *err);
+
+#endif
