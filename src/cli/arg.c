@@ -58,8 +58,11 @@ static int64_t read_unit(const char **at)
     static const struct {
         const char *name;
         int64_t ns;
-    } units[] = {{"ms", LADE_MILLISECOND}, {"s", LADE_SECOND}, {"m", LADE_MINUTE},
-                 {"h", LADE_HOUR},         {"d", LADE_DAY}};
+    } units[] = {{"ms", LADE_MILLISECOND},
+                 {"s", LADE_SECOND},
+                 {"m", LADE_MINUTE},
+                 {"h", LADE_HOUR},
+                 {"d", LADE_DAY}};
 
     for (size_t i = 0; i < LB_ARRAY_LEN(units); i++) {
         size_t n = strlen(units[i].name);

@@ -80,20 +80,20 @@ static void show_progress(struct run *r, bool last)
     (void)fflush(stderr);
 }
 
-static void print_id(const struct run *r, size_t i)
+static int print_id(const struct run *r, size_t i, lade_err *err)
 {
     struct cli_row row;
-    lade_err err = {0};
+    if (!r->b->print_ids)
+        return 0;
     if (r->c->format != CLI_NDJSON) {
         (void)printf("%s\n", r->ids[i].text);
-        return;
+        return 0;
     }
     cli_row_init(&row);
     cli_row_int(&row, "line", (int64_t)r->line_of[i]);
     cli_row_text(&row, "id", r->ids[i].text);
     cli_row_bool(&row, "duplicate", r->outcomes[i] == LADE_DUPLICATE);
-    /* A failed stdout is told once, at the end of the program. */
-    (void)cli_out_object(r->c, &row, &err);
+    return cli_out_object(r->c, &row, err);
 }
 
 /* Writes the batch. 0 or a failure. */
@@ -117,12 +117,12 @@ static int send_batch(struct run *r, lade_err *err)
     for (size_t i = 0; i < r->n; i++) {
         r->n_duplicate += r->outcomes[i] == LADE_DUPLICATE;
         r->n_added += r->outcomes[i] == 0;
-        if (r->b->print_ids)
-            print_id(r, i);
     }
+    for (size_t i = 0; rc >= 0 && i < r->n; i++)
+        rc = print_id(r, i, err);
     clear_batch(r);
     show_progress(r, false);
-    return 0;
+    return LB_MIN(rc, 0);
 }
 
 /* Puts one line into the batch. 0, or a failure when the line is bad. */
@@ -214,8 +214,9 @@ static int send_singly(struct run *r, lade_err *err)
         r->outcomes[i] = rc;
         r->n_added += rc == 0;
         r->n_duplicate += rc == LADE_DUPLICATE;
-        if (r->b->print_ids)
-            print_id(r, i);
+        rc = print_id(r, i, err);
+        if (rc < 0)
+            return rc;
     }
     clear_batch(r);
     return 0;
@@ -230,7 +231,7 @@ static int flush_batch(struct run *r, lade_err *err)
     if (is_bad_input(rc) && r->b->skip_bad)
         return send_singly(r, err);
     if (is_bad_input(rc))
-        return lb_fail(err, (enum lade_errno)-rc, "enqueue", "%s: lines %llu to %llu: %s",
+        return lb_fail(err, (enum lade_errno) - rc, "enqueue", "%s: lines %llu to %llu: %s",
                        r->lines.name, (unsigned long long)first, (unsigned long long)last,
                        why.text);
     if (rc < 0)

@@ -115,8 +115,8 @@ bool cli_confirm(const struct cli *c, enum cli_exit *code, const char *format, .
     (void)vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     if (!isatty(STDIN_FILENO)) {
-        *code = cli_say(CLI_USAGE, "%s: not without --yes: nobody can be asked, stdin is no terminal",
-                        what);
+        *code = cli_say(CLI_USAGE,
+                        "%s: not without --yes: nobody can be asked, stdin is no terminal", what);
         return false;
     }
     (void)fprintf(stderr, "%s? [y/N] ", what);

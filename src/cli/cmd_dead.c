@@ -93,7 +93,7 @@ const struct cli_command cli_dead_redrive = {
     .noun = "dead",
     .verb = "redrive",
     .args = "",
-    .about = "Moves dead jobs back to ready, oldest first, with all their attempts again. Prints "
+    .about = "Moves dead jobs back to ready. Oldest first, with all their attempts again. Prints "
              "how many.",
     .examples = "  lade dead redrive -q mail\n  lade dead redrive --dry-run",
     .opts = opts,
@@ -106,7 +106,7 @@ const struct cli_command cli_dead_purge = {
     .noun = "dead",
     .verb = "purge",
     .args = "",
-    .about = "Removes dead jobs, oldest first. Prints how many. Cannot be undone.",
+    .about = "Removes dead jobs. Oldest first; prints how many. Cannot be undone.",
     .examples = "  lade dead purge -q mail --yes\n  lade dead purge --dry-run",
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),

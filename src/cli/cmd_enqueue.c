@@ -79,12 +79,11 @@ static const struct cli_opt opts[] = {
      LADE_PRIORITY_MIN, LADE_PRIORITY_MAX, NULL},
     {"max-attempts", 0, CLI_OPT_INT, AT(max_attempts), "N", "runs, not retries (default 25)", 1,
      1000, NULL},
-    {"timeout", 0, CLI_OPT_DURATION, AT(spec.timeout), "DURATION",
-     "for one attempt (default 30m)", LADE_MILLISECOND, INT64_MAX, NULL},
+    {"timeout", 0, CLI_OPT_DURATION, AT(spec.timeout), "DURATION", "for one attempt (default 30m)",
+     LADE_MILLISECOND, INT64_MAX, NULL},
     {"backoff", 0, CLI_OPT_CALL, 0, "WHAT", "fixed:5s, exponential:1s, polynomial[:1s]", 0, 0,
      set_backoff},
-    {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0,
-     NULL},
+    {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0, NULL},
     {"unique-ttl", 0, CLI_OPT_DURATION, AT(spec.unique.ttl), "DURATION",
      "longest hold of the key (default 24h)", LADE_MILLISECOND, INT64_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
@@ -200,16 +199,18 @@ const struct cli_command cli_job_enqueue = {
     .noun = "job",
     .verb = "enqueue",
     .args = "",
-    .about = "Enqueues a job and prints its id; a duplicate prints the id of the job already there "
-             "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
-             "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written. "
-             "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
-             "content_type, id, in, at, priority, max_attempts, timeout, unique {key, ttl, until}, "
-             "headers {}, backoff {type, base, cap, jitter}.",
-    .examples = "  lade enqueue --kind resize --queue images --payload @photo.json\n"
-                "  find . -name '*.txt' | lade enqueue --kind wc --lines -\n"
-                "  echo '{\"kind\":\"mail\",\"in\":\"5m\",\"payload_json\":{\"to\":\"a@b\"}}' | lade "
-                "enqueue --ndjson -",
+    .about =
+        "Enqueues a job or many. Prints the id; a duplicate prints the id of the job already there "
+        "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
+        "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written. "
+        "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
+        "content_type, id, in, at, priority, max_attempts, timeout, unique {key, ttl, until}, "
+        "headers {}, backoff {type, base, cap, jitter}.",
+    .examples =
+        "  lade enqueue --kind resize --queue images --payload @photo.json\n"
+        "  find . -name '*.txt' | lade enqueue --kind wc --lines -\n"
+        "  echo '{\"kind\":\"mail\",\"in\":\"5m\",\"payload_json\":{\"to\":\"a@b\"}}' | lade "
+        "enqueue --ndjson -",
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct enqueue),

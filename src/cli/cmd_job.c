@@ -62,7 +62,7 @@ const struct cli_command cli_job_ls = {
     .noun = "job",
     .verb = "ls",
     .args = "",
-    .about = "Lists jobs with state, tries, age and, when active, who holds them and until when. "
+    .about = "Lists jobs. Shows state, tries, age and, when active, who holds them and until when. "
              "States of other systems are understood: pending, delayed, retry, archived. Payloads "
              "are previews; lade job show has them whole.",
     .examples = "  lade job ls --state dead\n  lade job ls -q images --state active,ready -o "
@@ -84,7 +84,7 @@ const struct cli_command cli_dead_ls = {
     .noun = "dead",
     .verb = "ls",
     .args = "",
-    .about = "Lists dead jobs, oldest first, with the reason and the last error.",
+    .about = "Lists dead jobs. Oldest first, with the reason and the last error.",
     .examples = "  lade dead ls\n  lade dead ls -q mail -o json --limit 1000",
     .opts = ls_opts,
     .n_opts = 1,
@@ -157,9 +157,9 @@ static const struct cli_opt show_opts[] = {
      "write the result as it is, nothing else", 0, 0, NULL},
 };
 
-#define SHOW_ABOUT                                                                               \
-    "Shows everything of a job: payload, headers, result, lease and every attempt with its "     \
-    "error. Bytes that are not UTF-8 are given as base 64 in JSON. Ids may be read from stdin: " \
+#define SHOW_ABOUT                                                                                   \
+    "Shows everything of a job. That is payload, headers, result, lease and every attempt with its " \
+    "error. Bytes that are not UTF-8 are given as base 64 in JSON. Ids may be read from stdin: "     \
     "-."
 
 const struct cli_command cli_job_show = {
@@ -203,9 +203,7 @@ static int foresee(struct cli *c, enum lade_job_verb verb, const char *id, lade_
     bool has_ended = v->state == LADE_STATE_COMPLETED || v->state == LADE_STATE_DEAD ||
                      v->state == LADE_STATE_CANCELLED;
     bool is_queued = v->state == LADE_STATE_READY || v->state == LADE_STATE_ACTIVE;
-    bool refused = verb == LADE_JOB_REMOVE  ? false
-                   : verb == LADE_JOB_RETRY ? is_queued
-                                            : has_ended;
+    bool refused = verb == LADE_JOB_REMOVE ? false : verb == LADE_JOB_RETRY ? is_queued : has_ended;
     lade_job_view_free(v);
     return refused ? LADE_WRONG_STATE : 0;
 }
@@ -300,18 +298,18 @@ static int run_rm(struct cli *c, void *values, char **args, int n_args)
         .min_args = 1,                                                                          \
         .max_args = CLI_MANY_ARGS,                                                              \
         .about = text " Ids may be read from stdin: -.",                                        \
-        .examples = "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                         \
-                    "  lade job ls -s dead -o tsv | tail -n +2 | cut -f1 | lade job " #word     \
-                    " - --yes",                                                                 \
+        .examples =                                                                             \
+            "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                                 \
+            "  lade job ls -s dead -o tsv | tail -n +2 | cut -f1 | lade job " #word " - --yes", \
         .run = run_##word,                                                                      \
     }
 
-ACT_COMMAND(cli_job_retry, retry,
-            "Runs scheduled, retrying, dead, cancelled or completed jobs now; those that had ended "
-            "get all attempts again.");
-ACT_COMMAND(cli_job_kill, kill,
-            "Moves jobs to the dead. A running handler is told to stop first.");
+ACT_COMMAND(
+    cli_job_retry, retry,
+    "Runs jobs now. Scheduled, retrying, dead, cancelled and completed ones become ready; those that had ended "
+    "get all attempts again.");
+ACT_COMMAND(cli_job_kill, kill, "Moves jobs to the dead. A running handler is told to stop first.");
 ACT_COMMAND(cli_job_cancel, cancel, "Ends jobs as cancelled. A running handler is told to stop.");
 ACT_COMMAND(cli_job_rm, rm,
-            "Removes jobs with everything kept of them. A running handler is told to stop and its "
+            "Removes jobs. Everything kept of them goes. A running handler is told to stop and its "
             "outcome is refused. Cannot be undone.");

@@ -49,7 +49,7 @@ const struct cli_command cli_doctor = {
     .noun = "doctor",
     .verb = "",
     .args = "",
-    .about = "Checks the store's invariants: each job in exactly one state, counts right, nothing "
+    .about = "Checks the store. Each job in exactly one state, counts right, nothing "
              "without its owner. Reads every job. Exit 0 when sound, 1 with findings.",
     .examples = "  lade doctor\n  lade doctor -u redis://localhost -o json",
     .run = run_doctor,
@@ -90,8 +90,7 @@ static int run_help(struct cli *c, void *values, char **args, int n_args)
         cli_help_all();
         return CLI_OK;
     }
-    if (n_args == 1 && !cli_find(cli_noun_of(args[0]), "") &&
-        cli_help_noun(cli_noun_of(args[0])))
+    if (n_args == 1 && !cli_find(cli_noun_of(args[0]), "") && cli_help_noun(cli_noun_of(args[0])))
         return CLI_OK;
     const struct cli_command *command = cli_find_words(args, n_args, &used, &err);
     if (!command)

@@ -70,7 +70,7 @@ const struct cli_command cli_queue_ls = {
     .noun = "queue",
     .verb = "ls",
     .args = "",
-    .about = "Lists queues with their exact counts by state. Latency is the age of the oldest "
+    .about = "Lists queues. Counts by state are exact; latency is the age of the oldest "
              "ready job.",
     .examples = "  lade queue ls\n  lade queue ls -o json -u redis://localhost",
     .run = run_ls,
@@ -118,7 +118,8 @@ static enum cli_exit print_facts(const struct cli *c, struct cli_row *r, lade_er
     const char *key = NULL;
     json_t *value = NULL;
     cli_out_begin(&out, c, columns, LB_ARRAY_LEN(columns));
-    json_object_foreach (r->o, key, value) {
+    json_object_foreach(r->o, key, value)
+    {
         struct cli_row fact;
         cli_row_init(&fact);
         cli_row_text(&fact, "fact", key);
@@ -155,7 +156,7 @@ const struct cli_command cli_queue_show = {
     .verb = "show",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Shows one queue: counts by state, totals since it was made, latency, workers.",
+    .about = "Shows one queue. Counts by state, totals since it was made, latency, workers.",
     .examples = "  lade queue show images",
     .run = run_show,
 };
@@ -183,7 +184,7 @@ const struct cli_command cli_queue_pause = {
     .verb = "pause",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Stops workers from taking jobs of a queue, within 100 ms. Jobs that run go on, and "
+    .about = "Stops taking jobs of a queue. Workers obey within 100 ms; jobs that run go on, and "
              "more may be enqueued.",
     .examples = "  lade queue pause mail",
     .run = run_pause,
@@ -201,7 +202,7 @@ const struct cli_command cli_queue_resume = {
     .verb = "resume",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Lets workers take from a paused queue again.",
+    .about = "Lets workers take from it again.",
     .examples = "  lade queue resume mail",
     .run = run_resume,
 };
@@ -281,7 +282,7 @@ const struct cli_command cli_queue_purge = {
     .verb = "purge",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Removes all jobs of some states from a queue, in small steps that do not hold the "
+    .about = "Removes all jobs of some states. In small steps that do not hold the "
              "store. Active jobs stay. Prints queue and count.",
     .examples = "  lade queue purge images --state completed --yes\n"
                 "  lade queue purge images --state all --dry-run",
@@ -318,7 +319,7 @@ const struct cli_command cli_queue_rm = {
     .verb = "rm",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Removes a queue that has no jobs left in it, with its totals.",
+    .about = "Removes an empty queue. Its totals go too.",
     .examples = "  lade queue rm images --yes",
     .run = run_rm,
 };

@@ -177,7 +177,7 @@ const struct cli_command cli_stats = {
     .verb = "",
     .args = "[SEC]",
     .max_args = 1,
-    .about = "Shows exact counts and totals of all queues and their sum. Latency is the age of "
+    .about = "Shows counts and totals of all queues. Latency is the age of "
              "the oldest ready job. With -o json: one object with queues and total.",
     .examples = "  lade stats\n  lade stats --watch 2\n  lade stats --watch -o ndjson",
     .opts = opts,

@@ -116,7 +116,8 @@ static int add_queue(struct work *w, const char *text, size_t n, lade_err *err)
                        "--queue: an empty name; give names with commas between");
     if (len < n) {
         (void)snprintf(weight, sizeof(weight), "%.*s", (int)(n - len - 1), text + len + 1);
-        int rc = cli_arg_int("--queue: weight", weight, (struct cli_range){1, 1000000}, &value, err);
+        int rc =
+            cli_arg_int("--queue: weight", weight, (struct cli_range){1, 1000000}, &value, err);
         if (rc < 0)
             return rc;
         w->weighted = true;
@@ -173,7 +174,8 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         rc = lade_worker_handle(worker, w->kind[i], cli_exec_run, &w->exec[i]);
         if (rc < 0)
             (void)lb_fail(err, LADE_EINVAL, "usage",
-                          "--kind: '%.60s' cannot be handled: a bad name, or said twice", w->kind[i]);
+                          "--kind: '%.60s' cannot be handled: a bad name, or said twice",
+                          w->kind[i]);
     }
     if (rc < 0)
         lade_worker_close(worker);
@@ -203,10 +205,18 @@ static int print_summary(const struct cli *c, const lade_worker_stats *s, int64_
         const char *name;
         uint64_t n;
     } counts[] = {
-        {"completed", s->completed},     {"retried", s->retried},     {"dead", s->dead},
-        {"snoozed", s->snoozed},         {"cancelled", s->cancelled}, {"discarded", s->discarded},
-        {"timed_out", s->timed_out},     {"lost", s->lost},           {"recovered", s->recovered},
-        {"quarantined", s->quarantined}, {"unroutable", s->unroutable}, {"corrupt", s->corrupt},
+        {"completed", s->completed},
+        {"retried", s->retried},
+        {"dead", s->dead},
+        {"snoozed", s->snoozed},
+        {"cancelled", s->cancelled},
+        {"discarded", s->discarded},
+        {"timed_out", s->timed_out},
+        {"lost", s->lost},
+        {"recovered", s->recovered},
+        {"quarantined", s->quarantined},
+        {"unroutable", s->unroutable},
+        {"corrupt", s->corrupt},
     };
 
     if (c->format == CLI_JSON || c->format == CLI_NDJSON) {
@@ -277,7 +287,7 @@ const struct cli_command cli_worker_run = {
     .verb = "run",
     .args = "",
     .about =
-        "Runs jobs, each with `sh -c CMD`: the payload on stdin, LADE_JOB_ID, LADE_KIND, "
+        "Runs jobs. Each with `sh -c CMD`: the payload on stdin, LADE_JOB_ID, LADE_KIND, "
         "LADE_QUEUE, LADE_ATTEMPT, LADE_MAX_ATTEMPTS, LADE_FENCE and LADE_HEADER_* in the "
         "environment. Stdout is kept as the result (at most 1 MiB, or the attempt fails), the last "
         "4 KiB of stderr as the error text. Exit 0 completes the job, 100 ends it dead, 101 "
@@ -287,9 +297,8 @@ const struct cli_command cli_worker_run = {
         "process group is killed. TERM or INT stop the worker gently, a second one or QUIT at "
         "once, TSTP makes it take no more. --queue names queues in strict order, a=3,b=1 with "
         "weights.",
-    .examples =
-        "  lade work --queue images,default --kind wc --exec 'wc -w' -c 8\n"
-        "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain",
+    .examples = "  lade work --queue images,default --kind wc --exec 'wc -w' -c 8\n"
+                "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain",
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct work),

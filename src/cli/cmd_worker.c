@@ -62,8 +62,9 @@ const struct cli_command cli_worker_ls = {
     .noun = "worker",
     .verb = "ls",
     .args = "",
-    .about = "Lists live workers: what they serve, how many slots, how many jobs they hold, when "
-             "they were last seen and when their lease ends.",
+    .about =
+        "Lists live workers. Shows what they serve, how many slots, how many jobs they hold, when "
+        "they were last seen and when their lease ends.",
     .examples = "  lade worker ls\n  lade worker ls --json",
     .run = run_ls,
 };

@@ -9,11 +9,11 @@
 
 /* In the order help shows them. */
 const struct cli_command *const cli_commands[] = {
-    &cli_job_enqueue,  &cli_job_ls,      &cli_job_show,   &cli_job_retry,   &cli_job_kill,
-    &cli_job_cancel,   &cli_job_rm,      &cli_worker_run, &cli_worker_ls,   &cli_queue_ls,
-    &cli_queue_show,   &cli_queue_pause, &cli_queue_resume, &cli_queue_purge, &cli_queue_rm,
-    &cli_dead_ls,      &cli_dead_show,   &cli_dead_redrive, &cli_dead_purge,  &cli_stats,
-    &cli_doctor,       &cli_version,     &cli_help,       &cli_completion,
+    &cli_job_enqueue, &cli_job_ls,      &cli_job_show,     &cli_job_retry,   &cli_job_kill,
+    &cli_job_cancel,  &cli_job_rm,      &cli_worker_run,   &cli_worker_ls,   &cli_queue_ls,
+    &cli_queue_show,  &cli_queue_pause, &cli_queue_resume, &cli_queue_purge, &cli_queue_rm,
+    &cli_dead_ls,     &cli_dead_show,   &cli_dead_redrive, &cli_dead_purge,  &cli_stats,
+    &cli_doctor,      &cli_version,     &cli_help,         &cli_completion,
 };
 const size_t cli_n_commands = LB_ARRAY_LEN(cli_commands);
 
@@ -41,8 +41,11 @@ const char *cli_noun_of(const char *word)
 
 const char *cli_verb_of(const char *word)
 {
-    static const struct alias aliases[] = {
-        {"list", "ls"}, {"inspect", "show"}, {"archive", "kill"}, {"remove", "rm"}, {"delete", "rm"}};
+    static const struct alias aliases[] = {{"list", "ls"},
+                                           {"inspect", "show"},
+                                           {"archive", "kill"},
+                                           {"remove", "rm"},
+                                           {"delete", "rm"}};
 
     return find_alias(aliases, LB_ARRAY_LEN(aliases), word);
 }
@@ -72,8 +75,8 @@ static void fail_noun(const char *word, lade_err *err)
     for (size_t i = 0; i < cli_n_commands && n < LB_ARRAY_LEN(names); i++)
         names[n++] = cli_commands[i]->noun;
     const char *near = cli_nearest(word, names, n);
-    (void)lb_fail(err, LADE_EINVAL, "usage", "%.40s: unknown command; %s%s", word,
-                  near ? "did you mean lade " : "see lade help", near ? near : "");
+    (void)lb_fail(err, LADE_EINVAL, "usage", "%.40s: unknown command; %s%s%s", word,
+                  near ? "did you mean lade " : "see lade help", near ? near : "", near ? "?" : "");
 }
 
 static void fail_verb(const char *noun, const char *word, lade_err *err)

@@ -52,7 +52,8 @@ static void add_header(struct lb_buf *text, const lade_header *h)
 {
     lb_buf_add_str(text, "LADE_HEADER_");
     for (const char *p = h->name; *p; p++)
-        lb_buf_add_byte(text, isalnum((unsigned char)*p) ? (uint8_t)toupper((unsigned char)*p) : '_');
+        lb_buf_add_byte(text,
+                        isalnum((unsigned char)*p) ? (uint8_t)toupper((unsigned char)*p) : '_');
     lb_buf_add_fmt(text, "=%s", h->value);
     lb_buf_add_byte(text, 0);
 }
@@ -82,8 +83,8 @@ static size_t add_job_variables(struct lb_buf *text, const lade_job *job)
 /* A worker may itself be run by a job: what that one was told is not passed on. */
 static bool is_job_variable(const char *variable)
 {
-    static const char *const names[] = {"LADE_JOB_ID=",       "LADE_KIND=",  "LADE_QUEUE=",
-                                        "LADE_ATTEMPT=",      "LADE_FENCE=", "LADE_HEADER_",
+    static const char *const names[] = {"LADE_JOB_ID=",      "LADE_KIND=",  "LADE_QUEUE=",
+                                        "LADE_ATTEMPT=",     "LADE_FENCE=", "LADE_HEADER_",
                                         "LADE_MAX_ATTEMPTS="};
 
     for (size_t i = 0; i < LB_ARRAY_LEN(names); i++) {
@@ -405,9 +406,10 @@ static lade_outcome judge(struct run *r)
     int code = r->status.si_status;
     lade_outcome outcome = exited ? outcome_of_code(code) : LADE_RETRY;
     if (r->result_too_big) {
-        (void)snprintf(what, sizeof(what),
-                       "stdout is over %u bytes, the limit of a result; write big results elsewhere",
-                       LADE_RESULT_MAX);
+        (void)snprintf(
+            what, sizeof(what),
+            "stdout is over %u bytes, the limit of a result; write big results elsewhere",
+            LADE_RESULT_MAX);
         outcome = LADE_RETRY;
     } else if (exited && code == 0 && !r->stopped) {
         return keep_result(r);
@@ -417,8 +419,7 @@ static lade_outcome judge(struct run *r)
         outcome = outcome == LADE_OK ? LADE_RETRY : outcome;
     } else {
         (void)snprintf(what, sizeof(what), "%s%skilled by SIG%s", r->stopped ? r->stopped : "",
-                       r->stopped ? ", " : "",
-                       sigabbrev_np(code) ? sigabbrev_np(code) : "?");
+                       r->stopped ? ", " : "", sigabbrev_np(code) ? sigabbrev_np(code) : "?");
     }
     tell_error(r, what);
     return outcome;

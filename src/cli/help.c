@@ -36,9 +36,8 @@ static void print_option(const struct cli_opt *o)
 
 void cli_help_command(const struct cli_command *command)
 {
-    (void)printf("Usage: lade %s%s%s [options]%s%s\n\n", command->noun,
-                 command->verb[0] ? " " : "", command->verb, command->args[0] ? " " : "",
-                 command->args);
+    (void)printf("Usage: lade %s%s%s [options]%s%s\n\n", command->noun, command->verb[0] ? " " : "",
+                 command->verb, command->args[0] ? " " : "", command->args);
     print_folded(command->about, 0);
     if (command->n_opts > 0)
         (void)printf("\nOptions:\n");

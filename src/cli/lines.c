@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <lade/lade.h>
-
 #include "base/base.h"
 #include "base/err.h"
 
@@ -181,10 +179,9 @@ int cli_ids_next(struct cli_ids *ids, lade_id *out, size_t max, size_t *n, lade_
         if (rc == LADE_EMPTY)
             break;
         if (text.size == 0 || text.size > LADE_ID_MAX || memchr(text.data, 0, text.size))
-            return lb_fail(err, LADE_EINVAL, "usage",
-                           "id: '%.*s' is no job id; ids have 1 to %d characters",
-                           (int)LB_MIN(text.size, (size_t)40), (const char *)text.data,
-                           LADE_ID_MAX);
+            return lb_fail(
+                err, LADE_EINVAL, "usage", "id: '%.*s' is no job id; ids have 1 to %d characters",
+                (int)LB_MIN(text.size, (size_t)40), (const char *)text.data, LADE_ID_MAX);
         memcpy(out[found].text, text.data, text.size);
         out[found++].text[text.size] = '\0';
     }

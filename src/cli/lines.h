@@ -7,7 +7,7 @@
 #ifndef LADE_CLI_LINES_H
 #define LADE_CLI_LINES_H
 
-#include <lade/base.h>
+#include <lade/lade.h>
 
 #include "base/buf.h"
 
@@ -17,7 +17,7 @@ struct cli_lines {
     const char *name;  /* for errors */
     struct lb_buf buf; /* read, not yet handed out from `at` */
     size_t at;
-    size_t max; /* longest line allowed */
+    size_t max;      /* longest line allowed */
     uint64_t number; /* of the line handed out last; the first is 1 */
     bool eof;
 };

@@ -25,8 +25,8 @@ static bool reserve_std_fds(void)
 static enum cli_exit check_args(const struct cli_command *command, int n_args)
 {
     if (n_args < command->min_args)
-        return cli_say(CLI_USAGE, "%s %s: too few arguments; give %s", command->noun,
-                       command->verb, command->args);
+        return cli_say(CLI_USAGE, "%s %s: too few arguments; give %s", command->noun, command->verb,
+                       command->args);
     if (n_args > command->max_args)
         return cli_say(CLI_USAGE, "%s %s: too many arguments; %s%s", command->noun, command->verb,
                        command->args[0] ? "give " : "it takes none", command->args);
@@ -75,8 +75,9 @@ static int start(struct cli *c, int argc, char **argv)
     if (command)
         return run_command(c, command, argc, argv, at + used);
     const char *noun = cli_noun_of(argv[at]);
-    bool wants_help = c->help || (at + 1 < argc && (strcmp(argv[at + 1], "--help") == 0 ||
-                                                    strcmp(argv[at + 1], "-h") == 0));
+    bool wants_help =
+        c->help ||
+        (at + 1 < argc && (strcmp(argv[at + 1], "--help") == 0 || strcmp(argv[at + 1], "-h") == 0));
     if (wants_help && cli_help_noun(noun))
         return CLI_OK;
     return cli_complain(&err);

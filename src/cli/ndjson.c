@@ -34,20 +34,18 @@ static bool is_too_deep(const char *p, size_t n)
 
 static int fail_syntax(const json_error_t *e, lade_err *err)
 {
-    switch (json_error_code(e)) {
-    case json_error_out_of_memory:
+    enum json_error_code code = json_error_code(e);
+    /* jansson leaves the code empty at most places where memory runs out. */
+    if (code == json_error_out_of_memory || code == json_error_unknown)
         return lb_fail_nomem(err, "ndjson");
-    case json_error_null_character:
-    case json_error_null_byte_in_key:
+    if (code == json_error_null_character || code == json_error_null_byte_in_key)
         return lb_fail(err, LADE_EINVAL, "ndjson",
                        "byte %d: a string holds a NUL; give such bytes as payload_base64",
                        e->position);
-    case json_error_invalid_utf8:
+    if (code == json_error_invalid_utf8)
         return lb_fail(err, LADE_EINVAL, "ndjson",
                        "byte %d: not UTF-8; give such bytes as payload_base64", e->position);
-    default:
-        return lb_fail(err, LADE_EINVAL, "ndjson", "byte %d: not JSON: %s", e->position, e->text);
-    }
+    return lb_fail(err, LADE_EINVAL, "ndjson", "byte %d: not JSON: %s", e->position, e->text);
 }
 
 static int fail_type(const char *name, const char *rule, lade_err *err)
@@ -189,7 +187,8 @@ static int read_unique(struct cli_ndjson *j, const char *name, json_t *v, lade_e
     json_t *value = NULL;
     if (!json_is_object(v) || !json_object_get(v, "key"))
         return fail_type(name, "an object with a \"key\"", err);
-    json_object_foreach (v, member, value) {
+    json_object_foreach(v, member, value)
+    {
         int rc = 0;
         const char *text = NULL;
         if (strcmp(member, "ttl") == 0)
@@ -222,10 +221,12 @@ static int read_backoff(struct cli_ndjson *j, const char *name, json_t *v, lade_
     if (!json_is_object(v) || !json_is_string(json_object_get(v, "type")))
         return fail_type(name, "an object with a \"type\"", err);
     const char *base = json_string_value(json_object_get(v, "base"));
-    (void)snprintf(text, sizeof(text), "%.40s%s%.40s", json_string_value(json_object_get(v, "type")),
-                   base ? ":" : "", base ? base : "");
+    (void)snprintf(text, sizeof(text), "%.40s%s%.40s",
+                   json_string_value(json_object_get(v, "type")), base ? ":" : "",
+                   base ? base : "");
     int rc = cli_arg_backoff("\"backoff\"", text, &b, err);
-    json_object_foreach (v, member, value) {
+    json_object_foreach(v, member, value)
+    {
         int64_t n = 0;
         if (rc < 0)
             return rc;
@@ -258,7 +259,8 @@ static int read_headers(struct cli_ndjson *j, const char *name, json_t *v, lade_
     j->headers = lb_calloc(json_object_size(v) + 1, sizeof(*j->headers));
     if (!j->headers)
         return lb_fail_nomem(err, "ndjson");
-    json_object_foreach (v, member, value) {
+    json_object_foreach(v, member, value)
+    {
         j->headers[n].name = member;
         int rc = read_text(member, value, &j->headers[n++].value, err);
         if (rc < 0)
@@ -317,7 +319,8 @@ static int read_members(struct cli_ndjson *j, lade_err *err)
     const char *name = NULL;
     json_t *value = NULL;
     unsigned seen = 0;
-    json_object_foreach (j->root, name, value) {
+    json_object_foreach(j->root, name, value)
+    {
         const struct field *f = find_field(name);
         if (!f)
             return fail_unknown(name, err);

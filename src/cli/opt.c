@@ -50,8 +50,7 @@ const struct cli_opt cli_globals[] = {
     {"json", 0, CLI_OPT_CALL, 0, NULL, "the same as -o json", 0, 0, set_json},
     {"quiet", 0, CLI_OPT_FLAG, AT(quiet), NULL, "no notes on stderr", 0, 0, NULL},
     {"no-color", 0, CLI_OPT_FLAG, AT(no_color), NULL, "no colours (env NO_COLOR)", 0, 0, NULL},
-    {"yes", 'y', CLI_OPT_FLAG, AT(yes), NULL, "do not ask before something is removed", 0, 0,
-     NULL},
+    {"yes", 'y', CLI_OPT_FLAG, AT(yes), NULL, "do not ask before something is removed", 0, 0, NULL},
     {"dry-run", 0, CLI_OPT_FLAG, AT(dry_run), NULL, "only say what would be done", 0, 0, NULL},
     {"help", 'h', CLI_OPT_FLAG, AT(help), NULL, "show this", 0, 0, NULL},
 };

@@ -159,8 +159,7 @@ void cli_time_text(char out[CLI_TIME_LEN], int64_t ns)
         (void)snprintf(out, CLI_TIME_LEN, "-");
         return;
     }
-    (void)snprintf(out, CLI_TIME_LEN, "%s.%03dZ", day,
-                   (int)(ns % LADE_SECOND / LADE_MILLISECOND));
+    (void)snprintf(out, CLI_TIME_LEN, "%s.%03dZ", day, (int)(ns % LADE_SECOND / LADE_MILLISECOND));
 }
 
 void cli_duration_text(char out[CLI_TIME_LEN], int64_t ns)

@@ -24,7 +24,7 @@ void cli_add_printable(struct lb_buf *out, const void *p, size_t n, size_t max);
 /* The name among n that is nearest to `typed`, or NULL when none is near. */
 const char *cli_nearest(const char *typed, const char *const *names, size_t n);
 
-#define CLI_TIME_LEN 32
+#define CLI_TIME_LEN 48
 /* "2026-01-31T12:00:00.000Z" of nanoseconds since 1970; "-" for 0. */
 void cli_time_text(char out[CLI_TIME_LEN], int64_t ns);
 /* "1.5s", "3m20s", "2h", "7d4h" of a duration in nanoseconds. */
