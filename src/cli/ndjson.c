@@ -35,7 +35,7 @@ static bool is_too_deep(const char *p, size_t n)
 static int fail_syntax(const json_error_t *e, lade_err *err)
 {
     enum json_error_code code = json_error_code(e);
-    /* jansson leaves the code empty at most places where memory runs out. */
+    /* jansson leaves the code empty at some places where memory runs out. */
     if (code == json_error_out_of_memory || code == json_error_unknown)
         return lb_fail_nomem(err, "ndjson");
     if (code == json_error_null_character || code == json_error_null_byte_in_key)
