@@ -267,7 +267,7 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
         (void)cli_complain(&err);
     cli_note(c, "%llu %sadded, %llu duplicates, %llu bad", (unsigned long long)r.n_added,
              c->dry_run ? "would be " : "", (unsigned long long)r.n_duplicate,
-             (unsigned long long)(r.n_bad + (rc < 0 && is_bad_input(rc))));
+             (unsigned long long)r.n_bad + (rc < 0 && is_bad_input(rc)));
     fini_run(&r);
     if (rc < 0)
         return cli_exit_of(rc);

@@ -1,7 +1,7 @@
 /*
  * cli.h - what every command shares: the global options, exit codes, the command and option tables
  *
- * A command is one row of data (struct cli_command) and one function. main.c finds the row by its words, opt.c fills a
+ * A command is one row of data (struct cli_command) and one function. cli_main.c finds the row by its words, opt.c fills a
  * struct of its values by offset, the function works with <lade/lade.h> only and prints through out.h.
  * Thread safety: none; the command line is one thread but for `lade work`, which says so where it matters.
  */
@@ -62,7 +62,7 @@ struct cli_command {
     const struct cli_opt *opts;
     size_t n_opts;
     size_t size; /* of the values; zeroed before the options are read */
-    int (*run)(struct cli *c, void *values, char **args, int n_args);
+    enum cli_exit (*run)(struct cli *c, void *values, char **args, int n_args);
 };
 
 #define CLI_MANY_ARGS INT32_MAX

@@ -44,7 +44,7 @@ static int repeat_steps(struct cli *c, const lade_queue_info *info, step_fn step
     return 0;
 }
 
-static int run_steps(struct cli *c, const struct dead *d, step_fn step, const char *word)
+static enum cli_exit run_steps(struct cli *c, const struct dead *d, step_fn step, const char *word)
 {
     lade_err err = {0};
     lade_queue_info *queues = NULL;
@@ -64,17 +64,17 @@ static int run_steps(struct cli *c, const struct dead *d, step_fn step, const ch
         cli_note(c, "%llu dead %s%s", (unsigned long long)done, c->dry_run ? "would be " : "",
                  word);
     }
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
-static int run_redrive(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_redrive(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;
     return run_steps(c, values, lade_dead_redrive, "redriven");
 }
 
-static int run_purge(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_purge(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;

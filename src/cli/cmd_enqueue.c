@@ -156,7 +156,7 @@ static int read_payload(const struct enqueue *e, uint32_t max, struct lb_buf *ou
     return out->failed ? lb_fail_nomem(err, "enqueue") : 0;
 }
 
-static int run_enqueue(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_enqueue(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;

@@ -26,7 +26,7 @@ static int set_limit(void *values, const char *text, lade_err *err)
     return cli_arg_int("--limit", text, (struct cli_range){0, LIST_LIMIT_MAX}, &ls->limit, err);
 }
 
-static int run_list(struct cli *c, const struct ls *ls, unsigned states, bool are_dead)
+static enum cli_exit run_list(struct cli *c, const struct ls *ls, unsigned states, bool are_dead)
 {
     lade_err err = {0};
     int rc = cli_connect(c, NULL, &err);
@@ -36,10 +36,10 @@ static int run_list(struct cli *c, const struct ls *ls, unsigned states, bool ar
                            are_dead ? cli_n_dead_columns : cli_n_job_columns, &err);
     if (rc > 0)
         return cli_say(cli_exit_of(rc), "%s", err.text);
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
-static int run_ls(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;
@@ -73,7 +73,7 @@ const struct cli_command cli_job_ls = {
     .run = run_ls,
 };
 
-static int run_dead_ls(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;
@@ -131,7 +131,7 @@ static enum cli_exit show_one(struct cli *c, const struct show *show, const char
     return code;
 }
 
-static int run_show(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_args)
 {
     struct cli_fold fold = {0};
     struct cli_ids ids;
@@ -233,7 +233,7 @@ static void tell_outcome(const char *id, enum lade_job_verb verb, int outcome)
                       id, done_words[verb]);
 }
 
-static int run_act(struct cli *c, enum lade_job_verb verb, char **args, int n_args)
+static enum cli_exit run_act(struct cli *c, enum lade_job_verb verb, char **args, int n_args)
 {
     static lade_id batch[ACT_STEP];
     static int outcomes[ACT_STEP];
@@ -262,25 +262,25 @@ static int run_act(struct cli *c, enum lade_job_verb verb, char **args, int n_ar
     return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);
 }
 
-static int run_retry(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_retry(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     return run_act(c, LADE_JOB_RETRY, args, n_args);
 }
 
-static int run_kill(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_kill(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     return run_act(c, LADE_JOB_KILL, args, n_args);
 }
 
-static int run_cancel(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_cancel(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     return run_act(c, LADE_JOB_CANCEL, args, n_args);
 }
 
-static int run_rm(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     enum cli_exit code = CLI_OK;

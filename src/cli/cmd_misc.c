@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 
-static int run_doctor(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_doctor(struct cli *c, void *values, char **args, int n_args)
 {
     static const struct cli_column columns[] = {
         {"QUEUE", "queue", CLI_CELL_TEXT, false, false},
@@ -55,7 +55,7 @@ const struct cli_command cli_doctor = {
     .run = run_doctor,
 };
 
-static int run_version(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_version(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     (void)args;
@@ -68,7 +68,7 @@ static int run_version(struct cli *c, void *values, char **args, int n_args)
     }
     cli_row_init(&row);
     cli_row_text(&row, "version", lade_version());
-    return cli_out_object(c, &row, &err) < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 const struct cli_command cli_version = {
@@ -80,7 +80,7 @@ const struct cli_command cli_version = {
     .run = run_version,
 };
 
-static int run_help(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_help(struct cli *c, void *values, char **args, int n_args)
 {
     (void)c;
     (void)values;
@@ -128,7 +128,7 @@ static void print_options(const struct cli_command *command)
         (void)printf(" --%s", command->opts[i].name);
 }
 
-static int run_completion(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_completion(struct cli *c, void *values, char **args, int n_args)
 {
     (void)c;
     (void)values;

@@ -39,7 +39,7 @@ static void make_row(struct cli_row *r, const lade_queue_info *q)
     cli_row_u64(r, "workers", q->n_workers);
 }
 
-static int run_ls(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     (void)args;
@@ -63,7 +63,7 @@ static int run_ls(struct cli *c, void *values, char **args, int n_args)
     }
     lade_free(queues);
     rc = cli_out_end(&out, &err);
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 const struct cli_command cli_queue_ls = {
@@ -79,7 +79,7 @@ const struct cli_command cli_queue_ls = {
 typedef enum cli_exit (*act_fn)(struct cli *c, const char *queue, void *ctx);
 
 /* Acts on the queues that the arguments or -q name. */
-static int for_queues(struct cli *c, char **args, int n_args, act_fn act, void *ctx)
+static enum cli_exit for_queues(struct cli *c, char **args, int n_args, act_fn act, void *ctx)
 {
     struct cli_fold fold = {0};
     lade_err err = {0};
@@ -145,7 +145,7 @@ static enum cli_exit show_one(struct cli *c, const char *queue, void *ctx)
     return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
 }
 
-static int run_show(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     return for_queues(c, args, n_args, show_one, NULL);
@@ -172,7 +172,7 @@ static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
     return CLI_OK;
 }
 
-static int run_pause(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_pause(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     bool pause = true;
@@ -190,7 +190,7 @@ const struct cli_command cli_queue_pause = {
     .run = run_pause,
 };
 
-static int run_resume(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_resume(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     bool pause = false;
@@ -255,7 +255,7 @@ static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
     return CLI_OK;
 }
 
-static int run_purge(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_purge(struct cli *c, void *values, char **args, int n_args)
 {
     struct purge *p = values;
     lade_err err = {0};
@@ -305,7 +305,7 @@ static enum cli_exit rm_one(struct cli *c, const char *queue, void *ctx)
     return CLI_OK;
 }
 
-static int run_rm(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     enum cli_exit code = CLI_OK;

@@ -139,7 +139,7 @@ static int set_watch(void *values, const char *text, lade_err *err)
     return cli_arg_int("--watch", text, (struct cli_range){1, 86400}, &s->seconds, err);
 }
 
-static int run_stats(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_stats(struct cli *c, void *values, char **args, int n_args)
 {
     struct stats *s = values;
     lade_err err = {0};
@@ -162,7 +162,7 @@ static int run_stats(struct cli *c, void *values, char **args, int n_args)
     }
     if (rc > 0)
         return cli_say(cli_exit_of(rc), "%s", err.text);
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 static const struct cli_opt opts[] = {

@@ -257,7 +257,7 @@ static int run_worker(struct cli *c, struct work *w, lade_err *err)
     return print_summary(c, &stats, lb_clock_mono() - started_at, err);
 }
 
-static int run_work(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_work(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
     (void)n_args;
@@ -279,7 +279,7 @@ static int run_work(struct cli *c, void *values, char **args, int n_args)
         return cli_complain(&err);
     rc = run_worker(c, w, &err);
     cli_guard_stop(&w->guard);
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 const struct cli_command cli_worker_run = {

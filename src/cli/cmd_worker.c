@@ -30,7 +30,7 @@ static void make_row(struct cli_row *r, const lade_worker_info *w, int64_t now)
     cli_row_int(r, "lease_left_ms", LB_MAX(w->lease_until - now, 0) / LADE_MILLISECOND);
 }
 
-static int run_ls(struct cli *c, void *values, char **args, int n_args)
+static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
     (void)args;
@@ -55,7 +55,7 @@ static int run_ls(struct cli *c, void *values, char **args, int n_args)
     }
     lade_free(workers);
     rc = cli_out_end(&out, &err);
-    return rc < 0 ? (int)cli_complain(&err) : CLI_OK;
+    return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 const struct cli_command cli_worker_ls = {

@@ -52,7 +52,7 @@ void cli_lines_close(struct cli_lines *l)
 /* Drops what was handed out and reads more. As read_some. */
 static int64_t refill(struct cli_lines *l, lade_err *err)
 {
-    if (l->at > 0) {
+    if (l->at > 0 && l->buf.p) {
         memmove(l->buf.p, l->buf.p + l->at, l->buf.n - l->at);
         l->buf.n -= l->at;
         l->at = 0;
@@ -66,8 +66,8 @@ static int64_t refill(struct cli_lines *l, lade_err *err)
 static int skip_line(struct cli_lines *l, lade_err *err)
 {
     for (;;) {
-        uint8_t *start = l->buf.p + l->at;
-        uint8_t *end = memchr(start, '\n', l->buf.n - l->at);
+        size_t have = l->buf.n - l->at;
+        uint8_t *end = have && l->buf.p ? memchr(l->buf.p + l->at, '\n', have) : NULL;
         l->at = end ? (size_t)(end + 1 - l->buf.p) : l->buf.n;
         if (end || l->eof)
             return lb_fail(err, LADE_ETOOBIG, "read", "%s: line %llu is over %zu bytes", l->name,
@@ -84,7 +84,7 @@ int cli_lines_next(struct cli_lines *l, lade_bytes *line, lade_err *err)
     for (;;) {
         size_t have = l->buf.n - l->at;
         uint8_t *start = have ? l->buf.p + l->at : NULL;
-        uint8_t *end = have > looked ? memchr(start + looked, '\n', have - looked) : NULL;
+        uint8_t *end = start && have > looked ? memchr(start + looked, '\n', have - looked) : NULL;
         size_t n = end ? (size_t)(end - start) : have;
         if (n > l->max) {
             l->number++;

@@ -60,7 +60,11 @@ static void an_overlong_line_is_refused_and_the_next_one_is_read(void **state)
     lade_err err = {0};
     memset(text, 'x', sizeof(text));
     text[0] = '\n';
-    memcpy(text + sizeof(text) - 5, "\nend\n", 5);
+    text[sizeof(text) - 5] = '\n';
+    text[sizeof(text) - 4] = 'e';
+    text[sizeof(text) - 3] = 'n';
+    text[sizeof(text) - 2] = 'd';
+    text[sizeof(text) - 1] = '\n';
     int fd = make_file(text, sizeof(text), path);
     assert_int_equal(cli_lines_open(&l, path, 1000, NULL), 0);
     assert_next(&l, "", 0);

@@ -1,4 +1,4 @@
-/* main.c - words to a command, options to values, values to its function; the result is the exit code */
+/* cli_main.c - words to a command, options to values, values to its function; the result is the exit code */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -33,14 +33,14 @@ static enum cli_exit check_args(const struct cli_command *command, int n_args)
     return CLI_OK;
 }
 
-static int run_command(struct cli *c, const struct cli_command *command, int argc, char **argv,
-                       int at)
+static enum cli_exit run_command(struct cli *c, const struct cli_command *command, int argc,
+                                 char **argv, int at)
 {
     lade_err err = {0};
     void *values = lb_calloc(1, command->size ? command->size : 1);
     if (!values)
         return cli_say(CLI_FAILED, "out of memory");
-    int code = CLI_OK;
+    enum cli_exit code = CLI_OK;
     c->command = command;
     if (cli_opt_parse(c, command, values, argc, argv, &at, &err) < 0)
         code = cli_complain(&err);
@@ -56,7 +56,7 @@ static int run_command(struct cli *c, const struct cli_command *command, int arg
     return code;
 }
 
-static int start(struct cli *c, int argc, char **argv)
+static enum cli_exit start(struct cli *c, int argc, char **argv)
 {
     lade_err err = {0};
     int at = 1;
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
         return CLI_FAILED;
     (void)setlocale(LC_CTYPE, "");
     json_set_alloc_funcs(lb_malloc, lb_free);
-    int code = start(&c, argc, argv);
+    enum cli_exit code = start(&c, argc, argv);
     if (fflush(stdout) != 0 && code == CLI_OK)
         code = cli_say(CLI_FAILED, "stdout: cannot be written; is the disk full?");
     return code;
