@@ -81,8 +81,9 @@ void ls_redis_conn_drop(struct ls_redis_conn *c)
 {
     ls_redis_socket_close(&c->sock);
     c->sent = c->got = 0;
-    c->in_at = c->in.n = 0;
+    c->in_at = 0;
     c->taken = false;
+    lb_buf_clear(&c->in);
     ls_redis_scan_init(&c->scan, c->config.reply_max);
     lb_buf_clear(&c->out);
     c->queued = 0;
@@ -200,6 +201,9 @@ static int lose(struct ls_redis_conn *c, enum ls_redis_io io, const char *where,
     struct ls_redis_cursor cur = ls_redis_cursor(first);
     if (c->handshaking && ls_redis_peek(&cur) == LS_REDIS_ERROR) {
         rc = ls_redis_refusal_fail(err, where, server, ls_redis_read(&cur).bytes);
+    } else if (c->sock.tls && ls_redis_tls_final(c->sock.tls)) {
+        rc = lb_fail(err, ls_redis_tls_final(c->sock.tls), where, "%s: %s", server,
+                     ls_redis_tls_error(c->sock.tls));
     } else {
         char why[160];
         ls_redis_socket_describe(&c->sock, io, why, sizeof(why));
@@ -222,10 +226,13 @@ static int lose_late(struct ls_redis_conn *c, const char *where, lade_err *err)
                    c->config.url->text);
 }
 
-static int lose_malformed(struct ls_redis_conn *c, const char *why, const char *where,
+static int lose_malformed(struct ls_redis_conn *c, const char *why, bool over, const char *where,
                           lade_err *err)
 {
     ls_redis_conn_drop(c);
+    if (over)
+        return lb_fail(err, LADE_ETOOBIG, where, "the answer of %s is too large: %s (%zu bytes)",
+                       c->config.url->text, why, c->config.reply_max);
     return lb_fail(err, LADE_EPROTO, where,
                    "%s does not answer as a Redis server: %s; check host and port",
                    c->config.url->text, why);
@@ -254,10 +261,10 @@ static int parse(struct ls_redis_conn *c, const char *where, lade_err *err)
         const uint8_t *p = c->in.p + c->in_at;
         bool push = *p == '>';
         if (!push && c->got == c->sent)
-            return lose_malformed(c, "a reply that nobody asked for", where, err);
+            return lose_malformed(c, "a reply that nobody asked for", false, where, err);
         enum ls_redis_scanned r = ls_redis_scan(&c->scan, p, c->in.n - c->in_at);
         if (r == LS_REDIS_SCAN_BAD)
-            return lose_malformed(c, c->scan.why, where, err);
+            return lose_malformed(c, c->scan.why, c->scan.over, where, err);
         if (r == LS_REDIS_SCAN_MORE)
             return 0;
         if (!push && !keep_reply(c))

@@ -55,7 +55,7 @@ LADE_CHECKED int ls_redis_conn_open(struct ls_redis_conn **out,
 void ls_redis_conn_close(struct ls_redis_conn *c);
 
 /* Dials unless connected, repeating until the deadline. -LADE_EUNAVAILABLE, _EAUTH, _EUNSUPPORTED, _EACCESS, _EPROTO,
- * _EINVAL (db), _ENOMEM. */
+ * _ETOOBIG, _EINVAL (db), _ENOMEM. */
 LADE_CHECKED int ls_redis_conn_connect(struct ls_redis_conn *c, int64_t deadline, lade_err *err);
 /* Drops the connection and all outstanding replies; the next use dials. */
 void ls_redis_conn_drop(struct ls_redis_conn *c);

@@ -1,16 +1,17 @@
 /* conn_test.c - the connection against a private redis-server */
-#include "store/redis/conn.h"
+#include "store/redis/conn_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "store/redis/script.h"
+#include "base/mem.h"
 #include "support/redis_server.h"
 
 #define ADD "return redis.call('INCRBY', KEYS[1], ARGV[1])"
@@ -18,96 +19,267 @@
 
 static struct ts_redis server;
 
-struct rig {
-    struct ls_redis_url url;
-    struct ls_redis_conn *c;
-    lade_err err;
-};
-
 static const struct ls_redis_script scripts[] = {
     {"add", ADD, sizeof(ADD) - 1, 0},
     {"get", GET, sizeof(GET) - 1, LS_REDIS_SCRIPT_READS},
 };
 static const struct ls_redis_script_table table = {scripts, LB_ARRAY_LEN(scripts)};
 
-static void rig_open(struct rig *r, const char *url)
+static void ask(const char *line)
 {
-    *r = (struct rig){0};
-    assert_int_equal(ls_redis_url_parse(&r->url, url, &r->err), 0);
-    struct ls_redis_conn_config config = {
-        .url = &r->url, .name = "lade", .connect_timeout = LADE_SECOND, .scripts = &table};
-    assert_int_equal(ls_redis_conn_open(&r->c, &config, &r->err), 0);
+    char reply[256];
+    assert_true(ts_redis_ask(&server, line, reply, sizeof(reply)));
+    if (reply[0] == '-')
+        print_error("%s: %s\n", line, reply);
+    assert_int_not_equal(reply[0], '-');
 }
 
-static void rig_close(struct rig *r)
+static void url_of(char out[128], const char *login, const char *rest)
 {
-    ls_redis_conn_close(r->c);
-    ls_redis_url_fini(&r->url);
+    (void)snprintf(out, 128, "redis://%s127.0.0.1:%d%s", login, server.port, rest);
 }
 
-/* A call of commands given as lines of words. */
-struct lines {
-    const char *const *line;
-    size_t n;
-    unsigned encoded, repeats;
-};
+/* entering --------------------------------------------------------------------------------------------------------- */
 
-static void encode_lines(struct ls_redis_conn *c, void *ctx, bool repeat)
+static void unix_socket_is_entered_at_the_first_call(void **state)
 {
-    struct lines *l = ctx;
-    l->encoded++;
-    l->repeats += repeat;
-    for (size_t i = 0; i < l->n; i++) {
-        char copy[256];
-        (void)snprintf(copy, sizeof(copy), "%s", l->line[i]);
-        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
-        char *rest = NULL;
-        for (char *w = strtok_r(copy, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-            ls_redis_arg_str(cmd, w);
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    assert_false(ls_redis_conn_is_up(r.c));
+    rig_must(&r, "PING");
+    rig_expect(&r, 0, "PONG");
+    assert_true(ls_redis_conn_is_up(r.c));
+    assert_int_equal(ls_redis_conn_generation(r.c), 1);
+    assert_non_null(strstr(ls_redis_conn_server(r.c), "redis "));
+    rig_close(&r);
+}
+
+static void tcp_is_entered_by_address_and_by_name(void **state)
+{
+    (void)state;
+    struct rig r;
+    char url[128];
+    url_of(url, "", "");
+    rig_open(&r, url, NULL);
+    rig_must(&r, "PING");
+    rig_close(&r);
+    (void)snprintf(url, sizeof(url), "redis://localhost:%d", server.port);
+    rig_open(&r, url, NULL);
+    rig_must(&r, "PING");
+    rig_close(&r);
+}
+
+static void state_of_the_connection_is_as_the_url_says(void **state)
+{
+    (void)state;
+    struct rig r;
+    char url[128];
+    char info[512];
+    url_of(url, "", "/3");
+    rig_open(&r, url, NULL);
+    rig_must(&r, "CLIENT INFO");
+    rig_text(&r, info, sizeof(info));
+    assert_non_null(strstr(info, "name=lade "));
+    assert_non_null(strstr(info, " db=3 "));
+    assert_non_null(strstr(info, " resp=3"));
+    rig_close(&r);
+}
+
+static void unknown_db_is_the_urls_fault_and_fails_at_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    char url[128];
+    url_of(url, "", "/1000");
+    rig_open(&r, url, NULL);
+    int64_t start = lb_clock_mono();
+    assert_int_equal(rig_run(&r, "PING", 20 * LADE_SECOND), -LADE_EINVAL);
+    assert_true(lb_clock_mono() - start < 5 * LADE_SECOND);
+    assert_non_null(strstr(r.err.text, "db"));
+    rig_close(&r);
+}
+
+static void user_and_password_are_used_and_a_wrong_one_fails_at_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    char url[128];
+    ask("ACL SETUSER bob reset on >hunter2 ~* +@all");
+    url_of(url, "bob:hunter2@", "");
+    rig_open(&r, url, NULL);
+    rig_must(&r, "ACL WHOAMI");
+    rig_expect(&r, 0, "bob");
+    rig_close(&r);
+
+    url_of(url, "bob:hunter3@", "");
+    rig_open(&r, url, NULL);
+    int64_t start = lb_clock_mono();
+    assert_int_equal(rig_run(&r, "PING", 20 * LADE_SECOND), -LADE_EAUTH);
+    assert_true(lb_clock_mono() - start < 5 * LADE_SECOND);
+    assert_null(strstr(r.err.text, "hunter"));
+    assert_non_null(strstr(r.err.text, "password"));
+    assert_false(ls_redis_conn_may_have_run(r.c));
+    rig_close(&r);
+}
+
+static void missing_password_is_an_auth_failure(void **state)
+{
+    (void)state;
+    struct ts_redis s;
+    assert_true(ts_redis_start(&s, &(struct ts_redis_opts){.password = "hunter2"}));
+    struct rig r;
+    char url[160];
+    (void)snprintf(url, sizeof(url), "unix://%s", s.socket);
+    rig_open(&r, url, NULL);
+    assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EAUTH);
+    rig_close(&r);
+    rig_open(&r, s.url, NULL);
+    rig_must(&r, "PING");
+    rig_close(&r);
+    (void)snprintf(url, sizeof(url), "unix://%s?password=hunter3", s.socket);
+    rig_open(&r, url, NULL);
+    assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EAUTH);
+    assert_null(strstr(r.err.text, "hunter"));
+    rig_close(&r);
+    ts_redis_stop(&s);
+}
+
+static void acl_that_forbids_a_command_is_an_access_failure(void **state)
+{
+    (void)state;
+    struct rig r;
+    char url[128];
+    ask("ACL SETUSER eve reset on >pw ~* +@all -set");
+    url_of(url, "eve:pw@", "");
+    rig_open(&r, url, NULL);
+    assert_int_equal(rig_run(&r, "SET a b", 5 * LADE_SECOND), -LADE_EACCESS);
+    assert_int_equal(r.encoded, 1);
+    assert_true(ls_redis_conn_is_up(r.c));
+    rig_must(&r, "PING");
+    rig_close(&r);
+}
+
+static void server_without_hello_is_spoken_to_in_protocol_2(void **state)
+{
+    (void)state;
+    struct ts_redis s;
+    struct rig r;
+    char url[160];
+    char info[512];
+    char reply[64];
+    const char *const args[] = {"--rename-command", "HELLO", "", NULL};
+    assert_true(ts_redis_start(&s, &(struct ts_redis_opts){.args = args}));
+    assert_true(ts_redis_ask(&s, "ACL SETUSER bob on >hunter2 ~* +@all", reply, sizeof(reply)));
+    (void)snprintf(url, sizeof(url), "unix://bob:hunter2@%s?db=2", s.socket);
+    rig_open(&r, url, &(struct ls_redis_conn_config){.scripts = &table});
+    rig_must(&r, "CLIENT INFO");
+    rig_text(&r, info, sizeof(info));
+    assert_non_null(strstr(info, "name=lade "));
+    assert_non_null(strstr(info, " db=2 "));
+    assert_non_null(strstr(info, " user=bob"));
+    assert_non_null(strstr(info, " resp=2"));
+    assert_non_null(strstr(ls_redis_conn_server(r.c), "redis 7"));
+    rig_close(&r);
+    (void)snprintf(url, sizeof(url), "unix://bob:hunter3@%s", s.socket);
+    rig_open(&r, url, NULL);
+    assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EAUTH);
+    rig_close(&r);
+    ts_redis_stop(&s);
+}
+
+static void absent_server_is_tried_until_the_deadline(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, "unix:///nonexistent/redis.sock", NULL);
+    int64_t start = lb_clock_mono();
+    assert_int_equal(rig_run(&r, "PING", 300 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
+    int64_t took = lb_clock_mono() - start;
+    assert_true(took >= 300 * LADE_MILLISECOND && took < 5 * LADE_SECOND);
+    assert_non_null(strstr(r.err.text, "unix:///nonexistent/redis.sock"));
+    assert_non_null(strstr(r.err.text, "No such file"));
+    assert_false(ls_redis_conn_may_have_run(r.c));
+    rig_close(&r);
+}
+
+static void unknown_host_name_fails_at_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, "redis://-", NULL);
+    assert_int_equal(rig_run(&r, "PING", 2 * LADE_SECOND), -LADE_EUNAVAILABLE);
+    assert_non_null(strstr(r.err.text, "redis://-:6379"));
+    rig_close(&r);
+}
+
+/* calls ------------------------------------------------------------------------------------------------------------ */
+
+static void encode_many(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const char *text = ctx;
+    (void)repeat;
+    for (size_t i = 0; i < LS_REDIS_PIPELINE_MAX; i++) {
+        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 2);
+        ls_redis_arg_str(cmd, "ECHO");
+        ls_redis_arg(cmd, text + i % 64, 4096 - i % 64);
         ls_redis_cmd_end(cmd);
     }
 }
 
-static int run_lines(struct rig *r, struct lines *l, int64_t timeout)
+/* 16 MB each way: more than all buffers between the two hold. */
+static void long_pipeline_keeps_its_order(void **state)
 {
-    struct ls_redis_call call = {.encode = encode_lines, .ctx = l, .where = "test"};
-    return ls_redis_conn_call(r->c, &call, lb_deadline_in(timeout), &r->err);
+    (void)state;
+    static char text[4096];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)('a' + i % 23);
+    char url[128];
+    url_of(url, "", "");
+    for (int round = 0; round < 2; round++) {
+        struct rig r;
+        rig_open(&r, round ? url : server.url, NULL);
+        struct ls_redis_call call = {.encode = encode_many, .ctx = text, .where = "echo"};
+        int64_t deadline = lb_deadline_in(20 * LADE_SECOND);
+        assert_int_equal(ls_redis_conn_call(r.c, &call, deadline, &r.err), 0);
+        for (size_t i = 0; i < LS_REDIS_PIPELINE_MAX; i++) {
+            struct ls_redis_cursor cur = ls_redis_conn_reply(r.c, i);
+            struct lb_slice s = ls_redis_read_bytes(&cur);
+            assert_int_equal(s.n, 4096 - i % 64);
+            assert_memory_equal(s.p, text + i % 64, s.n);
+        }
+        rig_must(&r, "PING");
+        rig_close(&r);
+    }
 }
 
-static int run(struct rig *r, const char *line, int64_t timeout)
-{
-    struct lines l = {.line = &line, .n = 1};
-    return run_lines(r, &l, timeout);
-}
-
-static void expect_text(struct rig *r, size_t i, const char *text)
-{
-    struct ls_redis_cursor cur = ls_redis_conn_reply(r->c, i);
-    struct lb_slice s = ls_redis_read_bytes(&cur);
-    assert_false(cur.bad);
-    assert_int_equal(s.n, strlen(text));
-    assert_memory_equal(s.p, text, s.n);
-}
-
-static int64_t int_of(struct rig *r, size_t i)
-{
-    struct ls_redis_cursor cur = ls_redis_conn_reply(r->c, i);
-    int64_t v = ls_redis_read_int(&cur);
-    assert_false(cur.bad);
-    return v;
-}
-
-static void ping_over_a_unix_socket(void **state)
+/* C-045 */
+static void reply_over_the_limit_is_refused_and_the_next_one_is_fine(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, server.url);
-    assert_false(ls_redis_conn_is_up(r.c));
-    assert_int_equal(run(&r, "PING", LADE_SECOND), 0);
-    expect_text(&r, 0, "PONG");
-    assert_true(ls_redis_conn_is_up(r.c));
-    assert_int_equal(ls_redis_conn_generation(r.c), 1);
-    assert_non_null(strstr(ls_redis_conn_server(r.c), "redis "));
+    rig_open(&r, server.url, &(struct ls_redis_conn_config){.reply_max = 1000000});
+    rig_must(&r, "SETRANGE big 999980 x");
+    rig_must(&r, "GET big");
+    rig_must(&r, "SETRANGE big 1000000 x");
+    assert_int_equal(rig_run(&r, "GET big", 5 * LADE_SECOND), -LADE_ETOOBIG);
+    assert_int_equal(r.encoded, 1);
+    rig_must(&r, "DEL big");
+    rig_close(&r);
+}
+
+static void error_replies_fail_the_call_unless_raw(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    static const char *const line[] = {"SET x 1", "LPUSH x 1", "GET x"};
+    assert_int_equal(rig_run_all(&r, line, 3, false, LADE_SECOND), -LADE_EFOREIGN);
+    assert_true(ls_redis_conn_may_have_run(r.c));
+    assert_string_equal(r.err.where, "test");
+    assert_int_equal(rig_run(&r, "NONSENSE", LADE_SECOND), -LADE_EUNSUPPORTED);
+    assert_false(ls_redis_conn_may_have_run(r.c));
+    rig_must(&r, "DEL x");
     rig_close(&r);
 }
 
@@ -115,8 +287,8 @@ static void encode_scripts(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
     (void)repeat;
     *(unsigned *)ctx += 1;
-    for (int i = 0; i < 2; i++) {
-        struct ls_redis_cmd *cmd = ls_redis_script_begin(c, (size_t)i, 1, 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct ls_redis_cmd *cmd = ls_redis_script_begin(c, i, 1, 2);
         ls_redis_arg_str(cmd, "counter");
         if (i == 0)
             ls_redis_arg_int(cmd, 5);
@@ -128,18 +300,229 @@ static void scripts_are_loaded_again_after_the_server_forgot_them(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, server.url);
+    rig_open(&r, server.url, &(struct ls_redis_conn_config){.scripts = &table});
     unsigned encoded = 0;
     struct ls_redis_call call = {.encode = encode_scripts, .ctx = &encoded, .where = "add"};
     assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
-    assert_int_equal(int_of(&r, 0), 5);
-    assert_int_equal(int_of(&r, 1), 5);
-    assert_int_equal(run(&r, "SCRIPT FLUSH", LADE_SECOND), 0);
+    assert_int_equal(rig_int(&r, 0), 5);
+    assert_int_equal(rig_int(&r, 1), 5);
+    rig_must(&r, "SCRIPT FLUSH");
     assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
-    assert_int_equal(int_of(&r, 0), 10);
+    assert_int_equal(rig_int(&r, 0), 10);
     assert_int_equal(encoded, 3);
     assert_int_equal(ls_redis_conn_generation(r.c), 1);
-    assert_int_equal(run(&r, "DEL counter", LADE_SECOND), 0);
+    rig_must(&r, "DEL counter");
+    rig_close(&r);
+}
+
+static void script_that_does_not_compile_fails_the_connect_with_its_reason(void **state)
+{
+    (void)state;
+    static const struct ls_redis_script bad[] = {{"bad", "return +", 8, 0}};
+    static const struct ls_redis_script_table bad_table = {bad, 1};
+    struct rig r;
+    rig_open(&r, server.url, &(struct ls_redis_conn_config){.scripts = &bad_table});
+    assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EPROTO);
+    assert_non_null(strstr(r.err.text, "compiling"));
+    assert_false(ls_redis_conn_is_up(r.c));
+    rig_close(&r);
+}
+
+static void pushes_between_replies_are_passed_over(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    rig_must(&r, "CLIENT TRACKING ON");
+    for (int i = 0; i < 20; i++) {
+        rig_must(&r, "GET watched");
+        ask("SET watched 1");
+        static const char *const line[] = {"GET watched", "PING", "ECHO x"};
+        assert_int_equal(rig_run_all(&r, line, 3, false, 5 * LADE_SECOND), 0);
+        rig_expect(&r, 0, "1");
+        rig_expect(&r, 2, "x");
+    }
+    assert_int_equal(ls_redis_conn_generation(r.c), 1);
+    ask("DEL watched");
+    rig_close(&r);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (uint64_t n = 1; n < 200; n++) {
+        struct rig r = {0};
+        assert_int_equal(ls_redis_url_parse(&r.url, server.url, &r.err), 0);
+        struct ls_redis_conn_config config = {
+            .url = &r.url, .connect_timeout = LADE_SECOND, .scripts = &table};
+        lb_mem_fail_after(n);
+        int rc = ls_redis_conn_open(&r.c, &config, &r.err);
+        if (rc == 0)
+            rc = rig_run(&r, "CONFIG GET *", 5 * LADE_SECOND);
+        lb_mem_fail_after(0);
+        assert_true(rc == 0 || rc == -LADE_ENOMEM);
+        if (r.c)
+            rig_must(&r, "PING");
+        rig_close(&r);
+        if (rc == 0)
+            break;
+        failures++;
+    }
+    assert_in_range(failures, 3, 100);
+}
+
+/* server gone, server silent ----------------------------------------------------------------------------------------- */
+
+static void restart_between_calls_is_noticed_before_anything_is_sent(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, &(struct ls_redis_conn_config){.scripts = &table});
+    rig_must(&r, "SET a 1");
+    for (int i = 0; i < 3; i++) {
+        ts_redis_kill(&server);
+        assert_true(ts_redis_again(&server));
+        rig_must(&r, "EXISTS a");
+        assert_int_equal(rig_int(&r, 0), 0);
+        assert_int_equal(r.repeats, 0);
+        assert_int_equal(ls_redis_conn_generation(r.c), 2 + i);
+    }
+    unsigned encoded = 0;
+    struct ls_redis_call call = {.encode = encode_scripts, .ctx = &encoded, .where = "add"};
+    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
+    rig_close(&r);
+}
+
+static void killed_server_fails_a_call_at_its_deadline_and_is_found_again(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    rig_must(&r, "PING");
+    ts_redis_kill(&server);
+    assert_int_equal(rig_run(&r, "PING", 200 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
+    assert_true(ts_redis_again(&server));
+    rig_must(&r, "PING");
+    rig_close(&r);
+}
+
+static void silent_server_fails_a_call_at_its_deadline(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    rig_must(&r, "PING");
+    ts_redis_freeze(&server);
+    int64_t start = lb_clock_mono();
+    assert_int_equal(rig_run(&r, "INCR n", 200 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
+    int64_t took = lb_clock_mono() - start;
+    assert_true(took >= 200 * LADE_MILLISECOND && took < 5 * LADE_SECOND);
+    assert_true(ls_redis_conn_may_have_run(r.c));
+    assert_false(ls_redis_conn_is_up(r.c));
+    start = lb_clock_mono();
+    assert_int_equal(rig_run(&r, "PING", 200 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
+    took = lb_clock_mono() - start;
+    assert_true(took >= 200 * LADE_MILLISECOND && took < 5 * LADE_SECOND);
+    assert_false(ls_redis_conn_may_have_run(r.c));
+    ts_redis_thaw(&server);
+    rig_must(&r, "PING");
+    rig_expect(&r, 0, "PONG");
+    rig_must(&r, "DEL n");
+    rig_close(&r);
+}
+
+/* blocking commands -------------------------------------------------------------------------------------------------- */
+
+static void send_line(struct rig *r, const char *const *word, size_t n)
+{
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(r->c, n);
+    for (size_t i = 0; i < n; i++)
+        ls_redis_arg_str(cmd, word[i]);
+    ls_redis_cmd_end(cmd);
+    assert_int_equal(ls_redis_conn_send(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
+}
+
+static const char *const blpop[] = {"BLPOP", "bell", "0"};
+
+static void open_waiting(struct rig *r)
+{
+    rig_open(r, server.url, &(struct ls_redis_conn_config){.no_spin = true});
+    assert_int_equal(ls_redis_conn_connect(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
+    send_line(r, blpop, 3);
+    assert_int_equal(ls_redis_conn_outstanding(r->c), 1);
+}
+
+static int await(struct rig *r, struct lr_event *wake, int64_t timeout)
+{
+    return ls_redis_conn_await(r->c, wake, lb_deadline_in(timeout), &r->err);
+}
+
+static void blocking_reply_waits_for_event_deadline_or_reply(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct lr_event wake;
+    assert_int_equal(lr_event_init(&wake), 0);
+    open_waiting(&r);
+    assert_int_equal(await(&r, &wake, 20 * LADE_MILLISECOND), LS_REDIS_LATE);
+    lr_event_raise(&wake);
+    assert_int_equal(await(&r, &wake, 20 * LADE_SECOND), LS_REDIS_WOKEN);
+    assert_int_equal(await(&r, &wake, 20 * LADE_SECOND), LS_REDIS_WOKEN);
+    assert_int_equal(ls_redis_conn_outstanding(r.c), 1);
+    ask("RPUSH bell 1");
+    lr_event_clear(&wake);
+    assert_int_equal(await(&r, &wake, 5 * LADE_SECOND), LS_REDIS_REPLIED);
+    assert_int_equal(ls_redis_conn_outstanding(r.c), 0);
+    struct ls_redis_cursor cur = ls_redis_conn_reply(r.c, 0);
+    assert_int_equal(ls_redis_read_array(&cur), 2);
+    assert_true(lb_slice_eq(ls_redis_read_bytes(&cur), lb_slice_str("bell")));
+    assert_int_equal(ls_redis_read_int(&cur), 1);
+    assert_false(cur.bad);
+    assert_int_equal(await(&r, NULL, 10 * LADE_MILLISECOND), LS_REDIS_LATE);
+    rig_must(&r, "PING");
+    rig_close(&r);
+    lr_event_fini(&wake);
+}
+
+/* C-023 */
+static void forced_unblocking_is_a_reply_to_look_at(void **state)
+{
+    (void)state;
+    struct rig r;
+    char reply[32];
+    char line[64];
+    rig_open(&r, server.url, NULL);
+    rig_must(&r, "CLIENT ID");
+    (void)snprintf(line, sizeof(line), "CLIENT UNBLOCK %lld ERROR", (long long)rig_int(&r, 0));
+    send_line(&r, blpop, 3);
+    assert_int_equal(await(&r, NULL, 20 * LADE_MILLISECOND), LS_REDIS_LATE);
+    assert_true(ts_redis_ask(&server, line, reply, sizeof(reply)));
+    assert_int_equal(await(&r, NULL, 5 * LADE_SECOND), LS_REDIS_REPLIED);
+    struct ls_redis_cursor cur = ls_redis_conn_reply(r.c, 0);
+    struct ls_redis_value v = ls_redis_read(&cur);
+    assert_int_equal(v.type, LS_REDIS_ERROR);
+    assert_int_equal(ls_redis_refusal_of(v.bytes, NULL), LS_REDIS_REFUSED_UNBLOCKED);
+    assert_int_equal(ls_redis_refusal_remedy(LS_REDIS_REFUSED_UNBLOCKED), LS_REDIS_REMEDY_WAIT);
+    rig_must(&r, "PING");
+    rig_close(&r);
+}
+
+static void lost_server_ends_a_blocking_wait(void **state)
+{
+    (void)state;
+    struct rig r;
+    open_waiting(&r);
+    ts_redis_kill(&server);
+    assert_int_equal(await(&r, NULL, 20 * LADE_SECOND), -LADE_EUNAVAILABLE);
+    assert_false(ls_redis_conn_is_up(r.c));
+    assert_int_equal(ls_redis_conn_outstanding(r.c), 0);
+    assert_int_equal(await(&r, NULL, LADE_SECOND), -LADE_EUNAVAILABLE);
+    assert_true(ts_redis_again(&server));
+    rig_must(&r, "PING");
+    ts_redis_kill(&server); /* also when it only waits */
+    assert_int_equal(await(&r, NULL, 20 * LADE_SECOND), -LADE_EUNAVAILABLE);
+    assert_true(ts_redis_again(&server));
     rig_close(&r);
 }
 
@@ -159,8 +542,29 @@ static int stop_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ping_over_a_unix_socket),
+        cmocka_unit_test(unix_socket_is_entered_at_the_first_call),
+        cmocka_unit_test(tcp_is_entered_by_address_and_by_name),
+        cmocka_unit_test(state_of_the_connection_is_as_the_url_says),
+        cmocka_unit_test(unknown_db_is_the_urls_fault_and_fails_at_once),
+        cmocka_unit_test(user_and_password_are_used_and_a_wrong_one_fails_at_once),
+        cmocka_unit_test(missing_password_is_an_auth_failure),
+        cmocka_unit_test(acl_that_forbids_a_command_is_an_access_failure),
+        cmocka_unit_test(server_without_hello_is_spoken_to_in_protocol_2),
+        cmocka_unit_test(absent_server_is_tried_until_the_deadline),
+        cmocka_unit_test(unknown_host_name_fails_at_once),
+        cmocka_unit_test(long_pipeline_keeps_its_order),
+        cmocka_unit_test(reply_over_the_limit_is_refused_and_the_next_one_is_fine),
+        cmocka_unit_test(error_replies_fail_the_call_unless_raw),
         cmocka_unit_test(scripts_are_loaded_again_after_the_server_forgot_them),
+        cmocka_unit_test(script_that_does_not_compile_fails_the_connect_with_its_reason),
+        cmocka_unit_test(pushes_between_replies_are_passed_over),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(restart_between_calls_is_noticed_before_anything_is_sent),
+        cmocka_unit_test(killed_server_fails_a_call_at_its_deadline_and_is_found_again),
+        cmocka_unit_test(silent_server_fails_a_call_at_its_deadline),
+        cmocka_unit_test(blocking_reply_waits_for_event_deadline_or_reply),
+        cmocka_unit_test(forced_unblocking_is_a_reply_to_look_at),
+        cmocka_unit_test(lost_server_ends_a_blocking_wait),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

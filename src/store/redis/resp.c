@@ -34,6 +34,12 @@ static enum ls_redis_scanned refuse(struct ls_redis_scan *s, const char *why)
     return LS_REDIS_SCAN_BAD;
 }
 
+static enum ls_redis_scanned refuse_over(struct ls_redis_scan *s, const char *why)
+{
+    s->over = true;
+    return refuse(s, why);
+}
+
 /* Decimal with an optional sign, nothing else; false also when it is out of range. */
 static bool parse_i64(const uint8_t *p, size_t n, int64_t *out)
 {
@@ -61,7 +67,7 @@ static enum ls_redis_scanned find_line(struct ls_redis_scan *s, const uint8_t *p
     size_t bound = LB_MIN(n, LS_REDIS_LINE_MAX + 1);
     const uint8_t *cr = s->seen < bound ? memchr(p + s->seen, '\r', bound - s->seen) : NULL;
     if (!cr && n > LS_REDIS_LINE_MAX)
-        return refuse(s, "a line over 64 KiB");
+        return refuse_over(s, "a line over 64 KiB");
     size_t at = cr ? (size_t)(cr - p) : bound;
     if (s->seen < at && memchr(p + s->seen, '\n', at - s->seen))
         return refuse(s, "a line feed inside a line");
@@ -202,13 +208,13 @@ static enum ls_redis_scanned enter(struct ls_redis_scan *s, uint8_t type, int64_
         return refuse(s, "a negative count");
     bool pairs = type == '%' || type == '|';
     if (count > LS_REDIS_ITEMS_MAX || s->items + (uint64_t)count * (1 + pairs) > LS_REDIS_ITEMS_MAX)
-        return refuse(s, "too many values");
+        return refuse_over(s, "too many values");
     uint32_t n = (uint32_t)count * (1 + pairs);
     s->items += n;
     if (n == 0)
         return LS_REDIS_SCAN_DONE;
     if (s->depth == LS_REDIS_DEPTH_MAX)
-        return refuse(s, "values nested too deeply");
+        return refuse_over(s, "values nested too deeply");
     s->left[++s->depth] = n;
     return LS_REDIS_SCAN_DONE;
 }
@@ -223,7 +229,7 @@ static enum ls_redis_scanned open_bulk(struct ls_redis_scan *s, uint8_t type, in
     if (size < 0)
         return refuse(s, "a negative length");
     if (s->at > s->reply_max || (uint64_t)size > s->reply_max - s->at)
-        return refuse(s, "a string over the limit of a reply");
+        return refuse_over(s, "a string over the limit of a reply");
     if (type == '=' && size < 4)
         return refuse(s, "a verbatim string without its type");
     s->verbatim = type == '=';
@@ -287,7 +293,7 @@ static enum ls_redis_scanned scan_value(struct ls_redis_scan *s, const uint8_t *
     if (s->body)
         return close_bulk(s, p, n);
     if (s->at > s->reply_max)
-        return refuse(s, "a reply over the limit");
+        return refuse_over(s, "a reply over the limit");
     if (s->at == n)
         return LS_REDIS_SCAN_MORE;
     uint8_t type = p[s->at];

@@ -43,6 +43,7 @@ struct ls_redis_scan {
     uint32_t left[LS_REDIS_DEPTH_MAX + 1]; /* values still to come, each level */
     bool verbatim;                         /* the current bulk string is one */
     const char *why;
+    bool over; /* BAD, and the reason is a limit of ours */
 };
 
 /* reply_max bounds bytes of one whole reply and so each bulk string in it. */

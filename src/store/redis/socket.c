@@ -164,10 +164,12 @@ static int shake_hands(struct ls_redis_socket *s, const struct ls_redis_url *url
             return 0;
         if (io == LS_REDIS_IO_END)
             return fail_dial(err, url->text, "closed during the TLS handshake");
-        if (io == LS_REDIS_IO_ERROR && ls_redis_tls_is_untrusted(s->tls)) {
+        int final = io == LS_REDIS_IO_ERROR ? ls_redis_tls_final(s->tls) : 0;
+        if (final) {
             *again = false;
-            return lb_fail(err, LADE_EAUTH, WHERE, "%s: %s; give its CA by ?ca=FILE", url->text,
-                           ls_redis_tls_error(s->tls));
+            return lb_fail(err, final, WHERE, "%s: %s; %s", url->text, ls_redis_tls_error(s->tls),
+                           final == LADE_EAUTH ? "see the options ca, cert, key, sni"
+                                               : "does it speak TLS on this port?");
         }
         if (io == LS_REDIS_IO_ERROR)
             return fail_dial(err, url->text, ls_redis_tls_error(s->tls));

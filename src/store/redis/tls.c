@@ -32,7 +32,7 @@ struct ls_redis_tls {
     SSL *ssl;
     int fd;
     bool ended; /* the other side closed the socket */
-    bool untrusted;
+    int final;
     char error[160];
 };
 
@@ -218,11 +218,21 @@ static void keep_error(struct ls_redis_tls *t)
 {
     long verified = SSL_get_verify_result(t->ssl);
     if (verified != X509_V_OK && SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE) {
-        t->untrusted = true;
+        t->final = LADE_EAUTH;
         (void)snprintf(t->error, sizeof(t->error), "the server's certificate is not trusted: %s",
                        X509_verify_cert_error_string(verified));
         return;
     }
+    /* Reasons of 1000 and more are alerts of the other side; those about certificates are on ours. */
+    int reason = ERR_GET_REASON(ERR_peek_last_error());
+    bool certificate = reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED ||
+                       reason == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
+                       reason == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN ||
+                       reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED ||
+                       reason == SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED ||
+                       reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE ||
+                       reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA;
+    t->final = certificate ? LADE_EAUTH : LADE_EPROTO;
     (void)snprintf(t->error, sizeof(t->error), "TLS: %s", last_reason());
 }
 
@@ -261,9 +271,9 @@ enum ls_redis_io ls_redis_tls_handshake(struct ls_redis_tls *t)
     return judge(t, rc, errno);
 }
 
-bool ls_redis_tls_is_untrusted(const struct ls_redis_tls *t)
+int ls_redis_tls_final(const struct ls_redis_tls *t)
 {
-    return t->untrusted;
+    return t->final;
 }
 
 enum ls_redis_io ls_redis_tls_read(struct ls_redis_tls *t, uint8_t *p, size_t n, size_t *done)

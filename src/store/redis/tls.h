@@ -37,8 +37,9 @@ LADE_CHECKED int ls_redis_tls_open(struct ls_redis_tls **out, struct ls_redis_tl
 void ls_redis_tls_close(struct ls_redis_tls *t);
 
 enum ls_redis_io ls_redis_tls_handshake(struct ls_redis_tls *t);
-/* After a handshake that ended in an error: true when the reason is a certificate, which no repeat will cure. */
-bool ls_redis_tls_is_untrusted(const struct ls_redis_tls *t);
+/* After an error: 0 when another try may go better, LADE_EAUTH when a certificate is the reason, LADE_EPROTO when the
+ * two sides do not agree on TLS at all. */
+int ls_redis_tls_final(const struct ls_redis_tls *t);
 
 enum ls_redis_io ls_redis_tls_read(struct ls_redis_tls *t, uint8_t *p, size_t n, size_t *done);
 enum ls_redis_io ls_redis_tls_write(struct ls_redis_tls *t, const uint8_t *p, size_t n,

@@ -38,10 +38,10 @@ enum ls_redis_io ls_redis_tls_handshake(struct ls_redis_tls *t)
     return LS_REDIS_IO_ERROR;
 }
 
-bool ls_redis_tls_is_untrusted(const struct ls_redis_tls *t)
+int ls_redis_tls_final(const struct ls_redis_tls *t)
 {
     (void)t;
-    return true;
+    return LADE_EPROTO;
 }
 
 enum ls_redis_io ls_redis_tls_read(struct ls_redis_tls *t, uint8_t *p, size_t n, size_t *done)
