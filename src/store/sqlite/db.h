@@ -1,0 +1,77 @@
+/*
+ * db.h - one connection to the file: settings, statements that stay prepared, errors in lade's words
+ *
+ * Thread safety: none; whoever uses a connection holds the lock that goes with it.
+ */
+#ifndef LADE_SQLITE_DB_H
+#define LADE_SQLITE_DB_H
+
+#include <lade/base.h>
+#include <sqlite3.h>
+
+#include "base/slice.h"
+#include "store/sqlite/sql.h"
+
+enum ls_sqlite_role {
+    LS_SQLITE_WRITES, /* puts, takes, settles; makes the file */
+    LS_SQLITE_BEATS,  /* renew only */
+    LS_SQLITE_READS   /* never writes */
+};
+
+struct ls_sqlite_db {
+    sqlite3 *h;
+    sqlite3_stmt *stmt[LS_SQLITE_N_STATEMENTS];
+    const char *path;      /* borrowed */
+    int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */
+    int64_t waited_ms;     /* of the last wait that was given up */
+    unsigned waits;        /* in the wait that goes on */
+    bool full;             /* synchronous=full */
+};
+
+/* On failure nothing is left open. `path` is borrowed for the connection's life. */
+LADE_CHECKED int ls_sqlite_db_open(struct ls_sqlite_db *db, const char *path,
+                                   enum ls_sqlite_role role, lade_err *err);
+/* WAL and what goes with it, once the file is known to be lade's or empty. */
+LADE_CHECKED int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err);
+/* NULL-safe for a connection that was never opened. */
+void ls_sqlite_db_close(struct ls_sqlite_db *db);
+
+/* Runs SQL that returns nothing. */
+LADE_CHECKED int ls_sqlite_db_exec(struct ls_sqlite_db *db, const char *sql, const char *where,
+                                   lade_err *err);
+/* The one integer that a PRAGMA or SELECT returns. */
+LADE_CHECKED int ls_sqlite_db_int(struct ls_sqlite_db *db, const char *sql, int64_t *out,
+                                  const char *where, lade_err *err);
+
+/* Fills err from the connection's last error and returns its code. */
+int ls_sqlite_db_fail(struct ls_sqlite_db *db, const char *where, lade_err *err);
+
+/* The statement, reset and ready for binds; NULL (then ls_sqlite_db_fail) when it cannot be prepared. */
+sqlite3_stmt *ls_sqlite_db_stmt(struct ls_sqlite_db *db, enum ls_sqlite_sql which);
+
+/* True when a statement is between its first row and its reset: it would hold back checkpoints. */
+bool ls_sqlite_db_is_busy(const struct ls_sqlite_db *db);
+
+static inline void ls_sqlite_bind(sqlite3_stmt *st, int i, int64_t v)
+{
+    (void)sqlite3_bind_int64(st, i, v);
+}
+
+/* Bytes that stay valid until the statement is reset. p NULL binds NULL. */
+static inline void ls_sqlite_bind_blob(sqlite3_stmt *st, int i, struct lb_slice b)
+{
+    (void)sqlite3_bind_blob64(st, i, b.p, b.n, SQLITE_STATIC);
+}
+
+static inline void ls_sqlite_bind_text(sqlite3_stmt *st, int i, struct lb_slice t)
+{
+    (void)sqlite3_bind_text64(st, i, (const char *)t.p, t.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static inline struct lb_slice ls_sqlite_column(sqlite3_stmt *st, int i)
+{
+    const void *p = sqlite3_column_blob(st, i);
+    return lb_slice(p, (size_t)sqlite3_column_bytes(st, i));
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* op_admin.c - what operators do: act on jobs, purge, redrive, pause, forget */
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "store/sqlite/lease.h"
+#include "store/sqlite/sqlite_impl.h"
+
+/* act -------------------------------------------------------------------------------------------------------------- */
+
+struct act {
+    const char *queue;
+    enum lade_job_verb verb;
+    const struct lb_slice *id;
+    size_t n;
+    int *outcome;
+};
+
+/* The job and the run that has it. 0, LADE_NOT_FOUND or a failure. */
+static int find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,
+                int64_t *seq, struct ls_sqlite_run *r)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SEQ);
+    if (st) {
+        ls_sqlite_bind(st, 1, q->num);
+        ls_sqlite_bind_text(st, 2, id);
+    }
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc <= 0)
+        return rc < 0 ? rc : LADE_NOT_FOUND;
+    *seq = sqlite3_column_int64(st, 0);
+    (void)sqlite3_reset(st);
+    rc = ls_sqlite_run_of(tx, *seq, r);
+    if (rc == LADE_NOT_FOUND)
+        return lb_fail(tx->err, LADE_EFORMAT, tx->op, "%s is damaged: a job is in no state",
+                       tx->db->path);
+    return rc;
+}
+
+static bool is_ended(int64_t state)
+{
+    return state == LADE_STATE_COMPLETED || state == LADE_STATE_DEAD ||
+           state == LADE_STATE_CANCELLED;
+}
+
+/* One stretch to the end of ready; what ended gets all attempts back. */
+static int revive(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct ls_sqlite_run *r,
+                  int64_t off, int64_t k)
+{
+    struct ls_sqlite_run part = ls_sqlite_run_part(r, off, k);
+    int rc = ls_sqlite_run_cut(tx, q, r, off, k);
+    if (rc == 0 && is_ended(r->state))
+        rc = ls_sqlite_jobs_renew(tx, part.job, k);
+    ls_sqlite_run_to_ready(tx, q, &part);
+    return rc < 0 ? rc : ls_sqlite_run_add(tx, q, &part);
+}
+
+/* Kill or cancel. */
+static int stop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct ls_sqlite_run *r,
+                int64_t off, const struct act *a, struct lb_slice id)
+{
+    bool kill = a->verb == LADE_JOB_KILL;
+    struct ls_sqlite_run part = ls_sqlite_run_part(r, off, 1);
+    if (is_ended(r->state) || (r->flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)))
+        return LADE_WRONG_STATE;
+    int rc = ls_sqlite_run_cut(tx, q, r, off, 1);
+    if (rc < 0)
+        return rc;
+    if (r->state == LADE_STATE_ACTIVE) {
+        part.flags |= kill ? LS_SQLITE_KILL : LS_SQLITE_CANCEL;
+        rc = ls_sqlite_stop_add(tx, q, &part, id);
+    } else if (kill) {
+        rc = ls_sqlite_run_to_ended(tx, q, &part, LADE_STATE_DEAD, LQ_REASON_KILLED);
+    } else {
+        rc = ls_sqlite_run_to_ended(tx, q, &part, LADE_STATE_CANCELLED, LQ_REASON_NONE);
+    }
+    return rc < 0 ? rc : ls_sqlite_run_add(tx, q, &part);
+}
+
+static int remove_job(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                      const struct ls_sqlite_run *r, int64_t off, struct lb_slice id)
+{
+    struct ls_sqlite_run part = ls_sqlite_run_part(r, off, 1);
+    int rc = ls_sqlite_run_cut(tx, q, r, off, 1);
+    if (rc == 0)
+        rc = ls_sqlite_jobs_del(tx, part.job, 1);
+    if (rc < 0 || r->state != LADE_STATE_ACTIVE)
+        return rc;
+    if (r->flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL))
+        rc = ls_sqlite_stop_del(tx, q, &part); /* told of once, as removed */
+    return rc < 0 ? rc : ls_sqlite_stop_add(tx, q, &part, id);
+}
+
+static int act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct act *a, size_t i)
+{
+    int64_t seq = 0;
+    struct ls_sqlite_run r;
+    int rc = find(tx, q, a->id[i], &seq, &r);
+    if (rc != 0)
+        return rc;
+    int64_t off = seq - r.job;
+    switch (a->verb) {
+    case LADE_JOB_RETRY:
+        if (r.state == LADE_STATE_READY || r.state == LADE_STATE_ACTIVE)
+            return LADE_WRONG_STATE;
+        return revive(tx, q, &r, off, 1);
+    case LADE_JOB_KILL:
+    case LADE_JOB_CANCEL:
+        return stop(tx, q, &r, off, a, a->id[i]);
+    case LADE_JOB_REMOVE:
+        break;
+    }
+    return remove_job(tx, q, &r, off, a->id[i]);
+}
+
+static int run_act(struct ls_sqlite_tx *tx, void *arg)
+{
+    const struct act *a = arg;
+    struct ls_sqlite_queue *q;
+    int first = 0;
+    int rc = ls_sqlite_tx_queue(tx, a->queue, &q);
+    for (size_t i = 0; i < a->n && rc >= 0; i++) {
+        rc = q ? act_on(tx, q, a, i) : LADE_NOT_FOUND;
+        a->outcome[i] = rc;
+        if (first == 0)
+            first = rc;
+        LB_FAULT("sqlite.act.item");
+    }
+    return rc < 0 ? rc : first;
+}
+
+int ls_sqlite_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err)
+{
+    struct act a = {.queue = queue, .verb = verb, .id = id, .n = n, .outcome = outcome};
+    struct ls_sqlite_op op = {
+        .name = "act", .point = "sqlite.act.commit", .run = run_act, .arg = &a, .jobs = n};
+    return n == 0 ? 0 : ls_sqlite_write(ls_sqlite_of(s), &op, err);
+}
+
+/* purge, redrive --------------------------------------------------------------------------------------------------- */
+
+struct sweep {
+    const char *queue;
+    enum lade_state state;
+    size_t max;
+    size_t n;
+};
+
+static int run_purge(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct sweep *w = arg;
+    struct ls_sqlite_queue *q;
+    w->n = 0;
+    int rc = ls_sqlite_tx_queue(tx, w->queue, &q);
+    if (rc < 0 || !q)
+        return rc;
+    rc = ls_sqlite_jobs_drop(tx, q, w->state, 0, INT64_MAX, (int64_t)w->max, &w->n);
+    return rc < 0 ? rc : q->count[w->state] > 0 ? LADE_MORE : 0;
+}
+
+int ls_sqlite_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+                    size_t *n, lade_err *err)
+{
+    if (state == LADE_STATE_ACTIVE)
+        return lb_fail(err, LADE_EINVAL, "purge", "active jobs cannot be purged; cancel them");
+    struct sweep w = {.queue = queue, .state = state, .max = max};
+    struct ls_sqlite_op op = {
+        .name = "purge", .point = "sqlite.purge.commit", .run = run_purge, .arg = &w, .jobs = max};
+    int rc = ls_sqlite_write(ls_sqlite_of(s), &op, err);
+    if (rc >= 0)
+        *n = w.n;
+    return rc;
+}
+
+static int run_redrive(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct sweep *w = arg;
+    struct ls_sqlite_queue *q;
+    w->n = 0;
+    int rc = ls_sqlite_tx_queue(tx, w->queue, &q);
+    if (rc < 0 || !q)
+        return rc;
+    while (w->n < w->max) {
+        struct ls_sqlite_run r;
+        rc = ls_sqlite_run_first(tx, q, LADE_STATE_DEAD, &r);
+        if (rc == LADE_NOT_FOUND)
+            return 0;
+        int64_t k = rc == 0 ? LB_MIN(r.n, (int64_t)(w->max - w->n)) : 0;
+        if (rc == 0)
+            rc = revive(tx, q, &r, 0, k);
+        if (rc < 0)
+            return rc;
+        w->n += (size_t)k;
+    }
+    return q->count[LADE_STATE_DEAD] > 0 ? LADE_MORE : 0;
+}
+
+int ls_sqlite_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err)
+{
+    struct sweep w = {.queue = queue, .max = max};
+    struct ls_sqlite_op op = {.name = "redrive",
+                              .point = "sqlite.redrive.commit",
+                              .run = run_redrive,
+                              .arg = &w,
+                              .jobs = max};
+    int rc = ls_sqlite_write(ls_sqlite_of(s), &op, err);
+    if (rc >= 0)
+        *n = w.n;
+    return rc;
+}
+
+/* pause, forget ---------------------------------------------------------------------------------------------------- */
+
+struct pause {
+    const char *queue;
+    bool paused;
+};
+
+static int run_pause(struct ls_sqlite_tx *tx, void *arg)
+{
+    const struct pause *p = arg;
+    struct ls_sqlite_queue *q;
+    int rc = ls_sqlite_tx_queue_make(tx, p->queue, &q);
+    if (rc < 0)
+        return rc;
+    q->paused = p->paused;
+    q->dirty = q->ring_all =
+        true; /* each idle worker looks anew, also for what is due there next */
+    return 0;
+}
+
+int ls_sqlite_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err)
+{
+    struct pause p = {.queue = queue, .paused = paused};
+    struct ls_sqlite_op op = {
+        .name = "pause", .point = "sqlite.pause.commit", .run = run_pause, .arg = &p, .jobs = 1};
+    return ls_sqlite_write(ls_sqlite_of(s), &op, err);
+}
+
+static int del_queue(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t num)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
+    if (st)
+        ls_sqlite_bind(st, 1, num);
+    return ls_sqlite_tx_do(tx, st);
+}
+
+static int run_forget(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct ls_sqlite_queue *q;
+    int rc = ls_sqlite_tx_queue(tx, arg, &q);
+    if (rc < 0 || !q)
+        return rc < 0 ? rc : LADE_NOT_FOUND;
+    for (size_t i = 0; i < LADE_N_STATES; i++) {
+        if (q->count[i] > 0)
+            return LADE_WRONG_STATE;
+    }
+    rc = del_queue(tx, LS_SQLITE_LOCK_DEL_QUEUE, q->num);
+    if (rc == 0)
+        rc = del_queue(tx, LS_SQLITE_QUEUE_DEL, q->num);
+    if (rc == 0)
+        ls_sqlite_tx_queue_drop(tx, q);
+    return rc;
+}
+
+int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err)
+{
+    struct ls_sqlite_op op = {.name = "forget",
+                              .point = "sqlite.forget.commit",
+                              .run = run_forget,
+                              .arg = (void *)(uintptr_t)queue,
+                              .jobs = 1};
+    return ls_sqlite_write(ls_sqlite_of(s), &op, err);
+}

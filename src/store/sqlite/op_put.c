@@ -1,0 +1,201 @@
+/*
+ * op_put.c - new -> ready | scheduled
+ *
+ * Jobs of a batch get consecutive numbers; those that go to the same place become one run. The unique index on
+ * (queue, id) is the duplicate check.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "store/sqlite/runs.h"
+#include "store/sqlite/sqlite_impl.h"
+
+struct put {
+    struct lq_put *it;
+    size_t n;
+    struct ls_sqlite_queue *q; /* of the open run */
+    struct ls_sqlite_run open; /* jobs written, run not yet; n = 0: none */
+    bool due;                  /* the open run is scheduled */
+};
+
+static int flush(struct ls_sqlite_tx *tx, struct put *p)
+{
+    if (p->open.n == 0)
+        return 0;
+    struct ls_sqlite_run r = p->open;
+    p->open.n = 0;
+    p->q->total[LS_SQLITE_ENQUEUED] += r.n;
+    if (p->due)
+        ls_sqlite_run_to_due(tx, p->q, &r, LADE_STATE_SCHEDULED, r.rank);
+    else
+        ls_sqlite_run_to_ready(tx, p->q, &r);
+    return ls_sqlite_run_add(tx, p->q, &r);
+}
+
+static int read_next_seq(struct ls_sqlite_tx *tx)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_LAST);
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc < 0)
+        return rc;
+    tx->next_seq = 1;
+    if (rc == 1) {
+        tx->next_seq = sqlite3_column_int64(st, 0) + 1;
+        (void)sqlite3_reset(st);
+    }
+    return 0;
+}
+
+static void set_holder(struct lq_put *it, struct lb_slice id)
+{
+    size_t n = LB_MIN(id.n, (size_t)LADE_ID_MAX);
+    it->outcome = LADE_DUPLICATE;
+    memcpy(it->holder, id.p, n);
+    it->holder[n] = 0;
+}
+
+static bool is_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,
+                     int *rc)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SEQ);
+    if (st) {
+        ls_sqlite_bind(st, 1, q->num);
+        ls_sqlite_bind_text(st, 2, id);
+    }
+    *rc = ls_sqlite_tx_step(tx, st);
+    if (*rc != 1)
+        return false;
+    *rc = 0;
+    (void)sqlite3_reset(st);
+    return true;
+}
+
+/* LADE_DUPLICATE with the holder set when the key is held; else 0. */
+static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it)
+{
+    int rc = 0;
+    if (is_known(tx, q, it->id, &rc) || rc < 0)
+        return rc; /* the insert finds it */
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_LOCK_GET);
+    if (st) {
+        ls_sqlite_bind(st, 1, q->num);
+        ls_sqlite_bind_blob(st, 2, it->unique);
+    }
+    rc = ls_sqlite_tx_step(tx, st);
+    if (rc <= 0)
+        return rc;
+    bool held = sqlite3_column_int64(st, 1) > tx->now_ms;
+    if (held)
+        set_holder(it, ls_sqlite_column(st, 0));
+    (void)sqlite3_reset(st);
+    return held ? LADE_DUPLICATE : 0;
+}
+
+static int set_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                    const struct lq_put *it, int64_t seq)
+{
+    int64_t expires;
+    if (__builtin_add_overflow(tx->now_ms, it->unique_ttl_ms, &expires))
+        expires = INT64_MAX;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_LOCK_SET);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    ls_sqlite_bind(st, 1, q->num);
+    ls_sqlite_bind_blob(st, 2, it->unique);
+    ls_sqlite_bind(st, 3, seq);
+    ls_sqlite_bind_text(st, 4, it->id);
+    ls_sqlite_bind(st, 5, it->until);
+    ls_sqlite_bind(st, 6, expires);
+    return ls_sqlite_tx_do(tx, st);
+}
+
+/* 0, or LADE_DUPLICATE when the id is there. */
+static int insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, const struct lq_put *it)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_ADD);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    ls_sqlite_bind(st, 1, tx->next_seq);
+    ls_sqlite_bind(st, 2, q->num);
+    ls_sqlite_bind_text(st, 3, it->id);
+    ls_sqlite_bind_blob(st, 4, it->body);
+    ls_sqlite_bind_blob(st, 5, it->unique.n > 0 ? it->unique : (struct lb_slice){0});
+    int rc = ls_sqlite_tx_do(tx, st);
+    if (rc < 0)
+        return rc;
+    return sqlite3_changes(tx->db->h) == 0 ? LADE_DUPLICATE : 0;
+}
+
+static int64_t due_of(const struct ls_sqlite_tx *tx, const struct lq_put *it)
+{
+    int64_t due = tx->now_ms;
+    if (it->when == LQ_WHEN_AT)
+        due = it->when_ms;
+    else if (it->when == LQ_WHEN_IN && __builtin_add_overflow(tx->now_ms, it->when_ms, &due))
+        due = INT64_MAX;
+    return due;
+}
+
+/* The new job joins the open run, or begins the next one. */
+static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *q,
+                const struct lq_put *it, int64_t seq)
+{
+    int64_t due_ms = due_of(tx, it);
+    bool due = due_ms > tx->now_ms;
+    int64_t rank = due ? due_ms : it->level;
+    struct ls_sqlite_run *open = &p->open;
+    if (open->n > 0 && p->q == q && p->due == due && open->rank == rank &&
+        open->level == it->level && open->job + open->n == seq) {
+        open->n++;
+        return 0;
+    }
+    int rc = flush(tx, p);
+    p->q = q;
+    p->due = due;
+    *open = (struct ls_sqlite_run){
+        .job = seq, .n = 1, .queue = q->num, .rank = rank, .level = it->level};
+    return rc;
+}
+
+static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
+{
+    struct ls_sqlite_queue *q;
+    int rc = ls_sqlite_tx_queue_make(tx, it->queue, &q);
+    if (rc < 0)
+        return rc;
+    it->outcome = 0;
+    it->holder[0] = 0;
+    rc = it->unique.n > 0 ? check_lock(tx, q, it) : 0;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = insert(tx, q, it);
+    if (rc == LADE_DUPLICATE)
+        set_holder(it, it->id);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    int64_t seq = tx->next_seq++;
+    rc = it->unique.n > 0 ? set_lock(tx, q, it, seq) : 0;
+    return rc < 0 ? rc : join(tx, p, q, it, seq);
+}
+
+static int run(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct put p = *(struct put *)arg;
+    int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
+    for (size_t i = 0; i < p.n && rc == 0; i++) {
+        rc = put_one(tx, &p, &p.it[i]);
+        if (i == p.n / 2)
+            LB_FAULT("sqlite.put.half");
+    }
+    return rc < 0 ? rc : flush(tx, &p);
+}
+
+int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
+{
+    struct put p = {.it = put, .n = n};
+    struct ls_sqlite_op op = {
+        .name = "put", .point = "sqlite.put.commit", .run = run, .arg = &p, .jobs = n};
+    return n == 0 ? 0 : ls_sqlite_write(ls_sqlite_of(s), &op, err);
+}

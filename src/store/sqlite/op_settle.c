@@ -1,0 +1,210 @@
+/*
+ * op_settle.c - active -> completed | retrying | scheduled | ready | dead | cancelled | gone, then ready -> active
+ *
+ * Items are settled in the order given. Neighbours that have consecutive fences and the same end are settled as one
+ * stretch: of a batch taken together and settled together the whole is a few rows.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "base/fault.h"
+#include "store/sqlite/lease.h"
+#include "store/sqlite/sqlite_impl.h"
+#include "store/sqlite/take.h"
+
+struct settle {
+    struct lq_settle *it;
+    size_t n;
+    struct ls_sqlite_take take; /* ask NULL: none */
+};
+
+/* How many items from i on can be settled as one stretch of r, by what they ask; at least 1. */
+static size_t measure(const struct lq_settle *it, size_t n, const struct ls_sqlite_run *r)
+{
+    size_t room = (size_t)(r->pos + r->n - (int64_t)it->fence);
+    bool plain = it->history.n == 0 && it->result.n == 0 && it->to != LQ_TO_READY;
+    size_t k = 1;
+    while (plain && k < n && k < room) {
+        const struct lq_settle *b = &it[k];
+        if (b->fence != it->fence + k || b->to != it->to || b->delay_ms != it->delay_ms ||
+            b->history.n > 0 || b->result.n > 0 || b->reason != it->reason ||
+            (b->queue != it->queue && strcmp(b->queue, it->queue) != 0))
+            break;
+        k++;
+    }
+    return k;
+}
+
+/* Of k items, how many from the first on have the ids of the jobs from seq on. */
+static int verify(struct ls_sqlite_tx *tx, const struct lq_settle *it, size_t k, int64_t seq,
+                  size_t *same)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_IDS);
+    if (st) {
+        ls_sqlite_bind(st, 1, seq);
+        ls_sqlite_bind(st, 2, seq + (int64_t)k - 1);
+    }
+    int rc;
+    *same = 0;
+    while ((rc = ls_sqlite_tx_step(tx, st)) == 1) {
+        if (!lb_slice_eq(ls_sqlite_column(st, 0), it[*same].id)) {
+            (void)sqlite3_reset(st);
+            return 0;
+        }
+        ++*same;
+    }
+    return rc;
+}
+
+static int set_blob(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t seq,
+                    struct lb_slice b)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    ls_sqlite_bind(st, 1, seq);
+    ls_sqlite_bind_blob(st, 2, b);
+    return ls_sqlite_tx_do(tx, st);
+}
+
+static int write_outcome(struct ls_sqlite_tx *tx, const struct lq_settle *it, int64_t seq)
+{
+    int rc = 0;
+    if (it->history.n > 0)
+        rc = set_blob(tx, LS_SQLITE_JOB_SET_HISTORY, seq, it->history);
+    if (rc == 0 && it->result.n > 0 && it->to == LQ_TO_COMPLETED)
+        rc = set_blob(tx, LS_SQLITE_JOB_SET_RESULT, seq, it->result);
+    return rc;
+}
+
+/* Where the jobs of r go, when no operator wants otherwise. */
+static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sqlite_run *r,
+                const struct lq_settle *it)
+{
+    int64_t due_ms;
+    if (__builtin_add_overflow(tx->now_ms, LB_MAX(it->delay_ms, 0), &due_ms))
+        due_ms = INT64_MAX;
+    int rc = 0;
+    switch (it->to) {
+    case LQ_TO_COMPLETED:
+        rc = ls_sqlite_run_to_ended(tx, q, r, LADE_STATE_COMPLETED, LQ_REASON_NONE);
+        break;
+    case LQ_TO_RETRYING:
+        ls_sqlite_run_to_due(tx, q, r, LADE_STATE_RETRYING, due_ms);
+        break;
+    case LQ_TO_SCHEDULED:
+        ls_sqlite_run_to_due(tx, q, r, LADE_STATE_SCHEDULED, due_ms);
+        break;
+    case LQ_TO_READY:
+        rc = ls_sqlite_run_to_front(tx, q, r);
+        break;
+    case LQ_TO_DEAD:
+        rc = ls_sqlite_run_to_ended(tx, q, r, LADE_STATE_DEAD, it->reason);
+        break;
+    case LQ_TO_CANCELLED:
+        rc = ls_sqlite_run_to_ended(tx, q, r, LADE_STATE_CANCELLED, LQ_REASON_NONE);
+        break;
+    case LQ_TO_GONE:
+        return ls_sqlite_jobs_del(tx, r->job, r->n);
+    }
+    return rc < 0 ? rc : ls_sqlite_run_add(tx, q, r);
+}
+
+static int settle_stretch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                          const struct ls_sqlite_run *r, struct lq_settle *it, size_t k)
+{
+    int64_t off = (int64_t)it->fence - r->pos;
+    struct ls_sqlite_run part = ls_sqlite_run_part(r, off, (int64_t)k);
+    int64_t flags = part.flags;
+    int rc = ls_sqlite_run_cut(tx, q, r, off, (int64_t)k);
+    for (size_t i = 0; i < k && rc == 0; i++) {
+        it[i].outcome = 0;
+        q->total[LS_SQLITE_FAILED] += it[i].failed;
+        rc = write_outcome(tx, &it[i], part.job + (int64_t)i);
+    }
+    LB_FAULT("sqlite.settle.cut");
+    if (rc < 0)
+        return rc;
+    if (!(flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)))
+        return send(tx, q, &part, it);
+    rc = ls_sqlite_stop_del(tx, q, &part);
+    if (rc < 0 || it->to == LQ_TO_COMPLETED)
+        return rc < 0 ? rc : send(tx, q, &part, it);
+    struct lq_settle ended = *it;
+    ended.to = flags & LS_SQLITE_KILL ? LQ_TO_DEAD : LQ_TO_CANCELLED;
+    ended.reason = LQ_REASON_KILLED;
+    return send(tx, q, &part, &ended);
+}
+
+/* Settles the first item and those that go with it: *done items. */
+static int settle_some(struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n, size_t *done)
+{
+    struct ls_sqlite_queue *q;
+    struct ls_sqlite_run r;
+    int rc = ls_sqlite_tx_queue(tx, it->queue, &q);
+    if (rc < 0)
+        return rc;
+    *done = 1;
+    it->outcome = LADE_STALE;
+    rc = q ? ls_sqlite_run_of_fence(tx, q, it->fence, &r) : LADE_NOT_FOUND;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    size_t k = measure(it, n, &r);
+    rc = verify(tx, it, k, r.job + ((int64_t)it->fence - r.pos), &k);
+    if (rc < 0 || k == 0)
+        return rc;
+    *done = k;
+    return settle_stretch(tx, q, &r, it, k);
+}
+
+static int run(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct settle *s = arg;
+    int rc = 0;
+    for (size_t i = 0, k; i < s->n && rc == 0; i += k) {
+        rc = settle_some(tx, &s->it[i], s->n - i, &k);
+        LB_FAULT("sqlite.settle.item");
+    }
+    for (struct ls_sqlite_queue *q = tx->list; q && rc == 0 && s->n > 0; q = q->link)
+        rc = ls_sqlite_jobs_retain(tx, q, (int64_t)s->n);
+    if (rc < 0 || !s->take.ask)
+        return rc;
+    s->take.out->n = s->take.before;
+    return ls_sqlite_take_run(tx, &s->take);
+}
+
+int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_sqlite *ss = ls_sqlite_of(s);
+    struct settle w = {.it = it, .n = n};
+    struct ls_sqlite_op op = {
+        .name = "settle", .point = "sqlite.settle.commit", .run = run, .arg = &w, .jobs = n};
+    if (take) {
+        w.take = (struct ls_sqlite_take){.ask = take,
+                                         .out = out,
+                                         .before = out->n,
+                                         .max = LB_MIN(take->max, (size_t)LQ_TAKE_MAX)};
+        op.jobs += w.take.max;
+        if (n == 0) {
+            op.name = "take";
+            op.point = "sqlite.take.commit";
+        }
+        /* Idle before the look: whoever puts after the look finds us. */
+        if (take->register_idle)
+            ls_sqlite_waiters_idle(&ss->waiters, take->worker, take->lanes);
+    }
+    int rc = ls_sqlite_write(ss, &op, err);
+    if (!take)
+        return rc;
+    bool empty = rc >= 0 && out->n == w.take.before;
+    if (rc < 0)
+        out->n = w.take.before;
+    if (take->register_idle) {
+        if (empty)
+            ls_sqlite_waiters_set_due(&ss->waiters, take->worker, out->next_due_ms);
+        else
+            ls_sqlite_waiters_busy(&ss->waiters, take->worker);
+    }
+    return rc;
+}

@@ -1,0 +1,121 @@
+/*
+ * sql.h - every statement of the store, by name
+ *
+ * A connection prepares each when it is first used and keeps it. Binds are numbered in the order of the text; RUN is
+ * the column list that ls_sqlite_run_read reads.
+ */
+#ifndef LADE_SQLITE_SQL_H
+#define LADE_SQLITE_SQL_H
+
+#define LS_SQLITE_RUN "job, n, queue, state, rank, pos, level, at, worker, flags, reason"
+#define LS_SQLITE_QUEUE                                                                   \
+    "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
+    "total_enqueued, total_completed, total_failed, total_dead, name"
+
+#define LS_SQLITE_STATEMENTS(X)                                                                    \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(BEGIN_READ, "BEGIN")                                                                         \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    /* queues */                                                                                   \
+    X(QUEUE_GET, "SELECT " LS_SQLITE_QUEUE " FROM queue WHERE name = ?1")                          \
+    X(QUEUE_BY_NUM, "SELECT " LS_SQLITE_QUEUE " FROM queue WHERE num = ?1")                        \
+    X(QUEUE_ADD, "INSERT INTO queue (name, next) VALUES (?1, ?2)")                                 \
+    X(QUEUE_SET,                                                                                   \
+      "UPDATE queue SET paused = ?2, next = ?3, scheduled = ?4, ready = ?5, active = ?6, "         \
+      "retrying = ?7, completed = ?8, dead = ?9, cancelled = ?10, total_enqueued = ?11, "          \
+      "total_completed = ?12, total_failed = ?13, total_dead = ?14 WHERE num = ?1")                \
+    X(QUEUE_DEL, "DELETE FROM queue WHERE num = ?1")                                               \
+    X(QUEUE_NAMES, "SELECT name FROM queue ORDER BY name")                                         \
+    X(QUEUE_ALL, "SELECT " LS_SQLITE_QUEUE " FROM queue ORDER BY num")                             \
+    /* jobs */                                                                                     \
+    X(JOB_LAST, "SELECT seq FROM job ORDER BY seq DESC LIMIT 1")                                   \
+    X(JOB_ADD, "INSERT INTO job (seq, queue, id, body, uniq) VALUES (?1, ?2, ?3, ?4, ?5) "         \
+               "ON CONFLICT (queue, id) DO NOTHING")                                               \
+    X(JOB_SEQ, "SELECT seq FROM job WHERE queue = ?1 AND id = ?2")                                 \
+    X(JOB_IDS, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                      \
+    X(JOB_TAKE, "SELECT id, CASE WHEN length(body) <= ?3 THEN body END, history FROM job "         \
+                "WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                                        \
+    X(JOB_LOOK, "SELECT seq, id, body, history, result, uniq FROM job "                            \
+                "WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                                        \
+    X(JOB_HISTORY, "SELECT history FROM job WHERE seq = ?1")                                       \
+    X(JOB_SET_HISTORY, "UPDATE job SET history = ?2 WHERE seq = ?1")                               \
+    X(JOB_SET_RESULT, "UPDATE job SET result = ?2 WHERE seq = ?1")                                 \
+    X(JOB_CLEAR_RESULT,                                                                            \
+      "UPDATE job SET result = NULL WHERE seq BETWEEN ?1 AND ?2 AND result IS NOT NULL")           \
+    X(JOB_DEL, "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2")                                      \
+    X(JOB_OF_QUEUE, "SELECT 1 FROM job WHERE queue = ?1 LIMIT 1")                                  \
+    X(JOB_ALL, "SELECT seq, queue FROM job ORDER BY seq")                                          \
+    /* runs */                                                                                     \
+    X(RUN_AT, "SELECT " LS_SQLITE_RUN " FROM run WHERE job <= ?1 ORDER BY job DESC LIMIT 1")       \
+    X(RUN_FIRST, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = ?2 "              \
+                 "ORDER BY rank, pos LIMIT 1")                                                     \
+    X(RUN_FIRST_OF_RANK,                                                                           \
+      "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = ?2 AND rank = ?3 "           \
+      "ORDER BY pos LIMIT 1")                                                                      \
+    X(RUN_BEFORE, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = ?2 AND "         \
+                  "(rank, pos) <= (?3, ?4) ORDER BY rank DESC, pos DESC LIMIT 1")                  \
+    X(RUN_FROM, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = ?2 AND "           \
+                "(rank, pos) >= (?3, ?4) ORDER BY rank, pos LIMIT 1")                              \
+    X(RUN_OF_WORKER, "SELECT " LS_SQLITE_RUN " FROM run WHERE worker = ?1 ORDER BY job")           \
+    X(RUN_ALL, "SELECT " LS_SQLITE_RUN " FROM run ORDER BY job")                                   \
+    X(RUN_ADD,                                                                                     \
+      "INSERT INTO run (" LS_SQLITE_RUN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "      \
+      "?11)")                                                                                      \
+    X(RUN_DEL, "DELETE FROM run WHERE job = ?1")                                                   \
+    X(RUN_SET_N, "UPDATE run SET n = ?2 WHERE job = ?1")                                           \
+    X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
+    X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
+    /* unique locks */                                                                             \
+    X(LOCK_GET, "SELECT id, expires FROM lock WHERE queue = ?1 AND key = ?2")                      \
+    X(LOCK_SET, "INSERT OR REPLACE INTO lock (queue, key, job, id, until, expires) "               \
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                 \
+    X(LOCK_FREE, "DELETE FROM lock WHERE job BETWEEN ?1 AND ?2 AND until <> 2")                    \
+    X(LOCK_FREE_START, "DELETE FROM lock WHERE job BETWEEN ?1 AND ?2 AND until = 1")               \
+    X(LOCK_EXPIRED, "DELETE FROM lock WHERE (queue, key) IN "                                      \
+                    "(SELECT queue, key FROM lock WHERE expires <= ?1 ORDER BY expires LIMIT ?2)") \
+    X(LOCK_DEL_QUEUE, "DELETE FROM lock WHERE queue = ?1")                                         \
+    X(LOCK_LOOSE, "SELECT l.queue, l.id FROM lock l LEFT JOIN job j ON j.seq = l.job "             \
+                  "WHERE l.until <> 2 AND (j.seq IS NULL OR j.queue <> l.queue OR j.id <> l.id)")  \
+    X(LOCK_ENDED, "SELECT l.queue, l.id FROM lock l JOIN run r "                                   \
+                  "ON r.job = (SELECT max(x.job) FROM run x WHERE x.job <= l.job) "                \
+                  "WHERE l.until <> 2 AND r.state >= 4")                                           \
+    /* workers */                                                                                  \
+    X(WORKER_GET, "SELECT num, lease_until, void FROM worker WHERE id = ?1")                       \
+    X(WORKER_IS, "SELECT 1 FROM worker WHERE num = ?1 AND id = ?2")                                \
+    X(WORKER_BY_NUM, "SELECT id, name, lease_until FROM worker WHERE num = ?1")                    \
+    X(WORKER_ADD,                                                                                  \
+      "INSERT INTO worker (id, name, queues, concurrency, started, seen, lease_until, void) "      \
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)")                                                    \
+    X(WORKER_RENEW,                                                                                \
+      "UPDATE worker SET name = ?2, queues = ?3, concurrency = ?4, started = ?5, seen = ?6, "      \
+      "lease_until = ?7, void = 0 WHERE num = ?1")                                                 \
+    X(WORKER_VOID, "UPDATE worker SET void = 1 WHERE num = ?1")                                    \
+    X(WORKER_DEL, "DELETE FROM worker WHERE num = ?1")                                             \
+    X(WORKER_DEAD,                                                                                 \
+      "SELECT num, id, queues FROM worker WHERE (lease_until < ?1 OR void = 1) AND num > ?2 "      \
+      "ORDER BY num LIMIT 1")                                                                      \
+    X(WORKER_LIVE,                                                                                 \
+      "SELECT num, id, name, queues, concurrency, started, seen, lease_until FROM worker "         \
+      "WHERE lease_until >= ?1 AND void = 0 ORDER BY num")                                         \
+    X(WORKER_HELD, "SELECT coalesce(sum(n), 0) FROM run WHERE worker = ?1")                        \
+    X(WORKER_HAS, "SELECT 1 FROM run WHERE worker = ?1 LIMIT 1")                                   \
+    X(WORKER_LOST, "SELECT r.queue, r.job FROM run r LEFT JOIN worker w ON w.num = r.worker "      \
+                   "WHERE r.state = 2 AND w.num IS NULL")                                          \
+    X(STOP_ADD, "INSERT INTO stop (worker, queue, id, fence) VALUES (?1, ?2, ?3, ?4)")             \
+    X(STOP_GET, "SELECT num, queue, id, fence FROM stop WHERE worker = ?1 ORDER BY num LIMIT ?2")  \
+    X(STOP_DEL, "DELETE FROM stop WHERE worker = ?1 AND num <= ?2")                                \
+    X(STOP_DEL_ONE, "DELETE FROM stop WHERE worker = ?1 AND fence = ?2 AND queue = ?3")            \
+    X(STOP_DEL_ALL, "DELETE FROM stop WHERE worker = ?1")                                          \
+    X(STOP_LOOSE, "SELECT s.queue, s.id FROM stop s LEFT JOIN worker w ON w.num = s.worker "       \
+                  "WHERE w.num IS NULL")
+
+enum ls_sqlite_sql {
+
+#define NAME(name, text) LS_SQLITE_##name,
+    LS_SQLITE_STATEMENTS(NAME)
+#undef NAME
+        LS_SQLITE_N_STATEMENTS
+};
+
+#endif

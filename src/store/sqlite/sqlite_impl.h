@@ -1,0 +1,70 @@
+/* sqlite_impl.h - the store's own struct and its ops, for the files of this folder */
+#ifndef LADE_SQLITE_IMPL_H
+#define LADE_SQLITE_IMPL_H
+
+#include "queue/store.h"
+#include "rt/seam.h"
+#include "store/sqlite/db.h"
+#include "store/sqlite/waiters.h"
+#include "store/sqlite/writer.h"
+
+struct ls_sqlite {
+    struct lq_store base;
+    char *path;
+    int64_t busy_ms; /* busy_timeout of the URL, or config.timeout_ms */
+    bool full;       /* synchronous=full */
+
+    struct ls_sqlite_writer writer; /* every op that writes, but renew */
+
+    struct lr_mutex beat_lock;
+    struct ls_sqlite_db beat; /* guarded by: beat_lock */
+
+    struct lr_mutex read_lock;
+    struct ls_sqlite_db read; /* guarded by: read_lock */
+
+    struct ls_sqlite_waiters waiters;
+};
+
+static inline struct ls_sqlite *ls_sqlite_of(struct lq_store *s)
+{
+    return (struct ls_sqlite *)(void *)s;
+}
+
+/* The store's clock. */
+int64_t ls_sqlite_now_ms(const struct ls_sqlite *s);
+
+int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
+int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+int ls_sqlite_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+                    lade_err *err);
+int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop,
+                    size_t max, size_t *n_stop, lade_err *err);
+int ls_sqlite_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes, lade_err *err);
+int ls_sqlite_reclaim(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+                      lade_err *err);
+int ls_sqlite_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                      int64_t *next_ms, lade_err *err);
+int ls_sqlite_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
+int ls_sqlite_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
+                   lade_err *err);
+void ls_sqlite_wake(struct lq_store *s, const char *worker);
+int ls_sqlite_queues(struct lq_store *s, struct lb_arena *arena, const char ***name, size_t *n,
+                     lade_err *err);
+int ls_sqlite_count(struct lq_store *s, const char *queue, lade_queue_info *out, lade_err *err);
+int ls_sqlite_get(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
+                  lade_err *err);
+int ls_sqlite_list(struct lq_store *s, const char *queue, enum lade_state state,
+                   lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
+int ls_sqlite_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
+int ls_sqlite_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+                    size_t *n, lade_err *err);
+int ls_sqlite_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
+int ls_sqlite_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
+int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err);
+int ls_sqlite_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,
+                      lade_err *err);
+int ls_sqlite_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+
+#endif

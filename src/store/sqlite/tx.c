@@ -1,0 +1,223 @@
+#include "store/sqlite/tx.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "store/sqlite/sqlite_impl.h"
+
+void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db)
+{
+    *tx = (struct ls_sqlite_tx){.s = s, .db = db, .op = "store"};
+    lb_arena_init(&tx->arena);
+    lb_map_init(&tx->queues);
+}
+
+void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
+{
+    lb_map_fini(&tx->queues);
+    lb_arena_fini(&tx->arena);
+}
+
+int ls_sqlite_tx_fail(struct ls_sqlite_tx *tx)
+{
+    return ls_sqlite_db_fail(tx->db, tx->op, tx->err);
+}
+
+int ls_sqlite_tx_do(struct ls_sqlite_tx *tx, sqlite3_stmt *st)
+{
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    int rc = sqlite3_step(st) == SQLITE_DONE ? 0 : ls_sqlite_tx_fail(tx);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+int ls_sqlite_tx_step(struct ls_sqlite_tx *tx, sqlite3_stmt *st)
+{
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    int step = sqlite3_step(st);
+    if (step == SQLITE_ROW)
+        return 1;
+    int rc = step == SQLITE_DONE ? 0 : ls_sqlite_tx_fail(tx);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+static void forget_queues(struct ls_sqlite_tx *tx)
+{
+    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link)
+        (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
+    tx->list = tx->last = NULL;
+    tx->next_seq = 0;
+    lb_arena_reset(&tx->arena);
+}
+
+int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx)
+{
+    forget_queues(tx);
+    int rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_BEGIN));
+    tx->now_ms = ls_sqlite_now_ms(tx->s);
+    return rc;
+}
+
+static int write_queue(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_QUEUE_SET);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    int i = 0;
+    ls_sqlite_bind(st, ++i, q->num);
+    ls_sqlite_bind(st, ++i, q->paused);
+    ls_sqlite_bind(st, ++i, q->next);
+    for (int state = 0; state < LADE_N_STATES; state++)
+        ls_sqlite_bind(st, ++i, q->count[state]);
+    for (size_t t = 0; t < LB_ARRAY_LEN(q->total); t++)
+        ls_sqlite_bind(st, ++i, q->total[t]);
+    return ls_sqlite_tx_do(tx, st);
+}
+
+int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
+{
+    int rc = 0;
+    for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
+        if (q->dirty)
+            rc = write_queue(tx, q);
+    }
+    LB_FAULT(point);
+    if (rc == 0)
+        rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_COMMIT));
+    LB_FAULT(point);
+    if (rc < 0)
+        ls_sqlite_tx_rollback(tx);
+    return rc;
+}
+
+void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx)
+{
+    /* Some failures roll back by themselves. ROLLBACK can fail in no other way that matters here. */
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_ROLLBACK);
+    if (st && !sqlite3_get_autocommit(tx->db->h)) {
+        (void)sqlite3_step(st);
+        (void)sqlite3_reset(st);
+    }
+    forget_queues(tx);
+}
+
+void ls_sqlite_tx_ring(struct ls_sqlite_tx *tx)
+{
+    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
+        if (q->ring_all)
+            ls_sqlite_waiters_ring(&tx->s->waiters, q->name, SIZE_MAX);
+        else if (q->ring > 0 && !q->paused)
+            ls_sqlite_waiters_ring(&tx->s->waiters, q->name, q->ring);
+        if (q->ring_due > 0)
+            ls_sqlite_waiters_ring_due(&tx->s->waiters, q->name, q->ring_due);
+    }
+}
+
+void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
+{
+    int i = 0;
+    q->num = sqlite3_column_int64(st, i++);
+    q->paused = sqlite3_column_int64(st, i++) != 0;
+    q->next = sqlite3_column_int64(st, i++);
+    for (int state = 0; state < LADE_N_STATES; state++)
+        q->count[state] = sqlite3_column_int64(st, i++);
+    for (size_t t = 0; t < LB_ARRAY_LEN(q->total); t++)
+        q->total[t] = sqlite3_column_int64(st, i++);
+    struct lb_slice name = ls_sqlite_column(st, i);
+    size_t n = LB_MIN(name.n, (size_t)LADE_NAME_MAX);
+    if (n > 0)
+        memcpy(q->name, name.p, n);
+    q->name[n] = 0;
+}
+
+static int add_queue(struct ls_sqlite_tx *tx, sqlite3_stmt *st, struct ls_sqlite_queue **out)
+{
+    struct ls_sqlite_queue *q = lb_arena_alloc(&tx->arena, sizeof(*q));
+    if (!q)
+        return lb_fail_nomem(tx->err, tx->op);
+    memset(q, 0, sizeof(*q));
+    ls_sqlite_queue_read(st, q);
+    if (lb_map_put(&tx->queues, lb_slice_str(q->name), q) < 0)
+        return lb_fail_nomem(tx->err, tx->op);
+    q->link = tx->list;
+    tx->list = tx->last = q;
+    *out = q;
+    return 0;
+}
+
+int ls_sqlite_tx_queue(struct ls_sqlite_tx *tx, const char *name, struct ls_sqlite_queue **out)
+{
+    *out = NULL;
+    if (tx->last && strcmp(tx->last->name, name) == 0) {
+        *out = tx->last;
+        return 0;
+    }
+    *out = tx->last = lb_map_get(&tx->queues, lb_slice_str(name));
+    if (*out)
+        return 0;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_QUEUE_GET);
+    if (st)
+        ls_sqlite_bind_text(st, 1, lb_slice_str(name));
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc <= 0)
+        return rc;
+    rc = add_queue(tx, st, out);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+int ls_sqlite_tx_queue_make(struct ls_sqlite_tx *tx, const char *name, struct ls_sqlite_queue **out)
+{
+    int rc = ls_sqlite_tx_queue(tx, name, out);
+    if (rc < 0 || *out)
+        return rc;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_QUEUE_ADD);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    ls_sqlite_bind_text(st, 1, lb_slice_str(name));
+    /* A queue that is forgotten and made again goes on with higher fences: old ones stay stale. */
+    ls_sqlite_bind(st, 2, LB_MAX(tx->now_ms, 1) * 1000);
+    rc = ls_sqlite_tx_do(tx, st);
+    return rc < 0 ? rc : ls_sqlite_tx_queue(tx, name, out);
+}
+
+int ls_sqlite_tx_queue_by_num(struct ls_sqlite_tx *tx, int64_t num, struct ls_sqlite_queue **out)
+{
+    *out = NULL;
+    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
+        if (q->num == num) {
+            *out = q;
+            return 0;
+        }
+    }
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_QUEUE_BY_NUM);
+    if (st)
+        ls_sqlite_bind(st, 1, num);
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc == 0)
+        return lb_fail(tx->err, LADE_EFORMAT, tx->op, "%s is damaged: queue %lld is missing",
+                       tx->db->path, (long long)num);
+    if (rc < 0)
+        return rc;
+    rc = add_queue(tx, st, out);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+void ls_sqlite_tx_queue_drop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
+{
+    (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
+    for (struct ls_sqlite_queue **at = &tx->list; *at; at = &(*at)->link) {
+        if (*at == q) {
+            *at = q->link;
+            break;
+        }
+    }
+    tx->last = NULL;
+}

@@ -1,0 +1,85 @@
+/*
+ * tx.h - one write transaction as the ops see it: its clock, its queues, whom to wake after it
+ *
+ * Counts of a queue change in memory and are written once, just before the commit. Waking happens after the commit,
+ * so that whoever wakes finds the jobs.
+ */
+#ifndef LADE_SQLITE_TX_H
+#define LADE_SQLITE_TX_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "queue/store.h"
+#include "store/sqlite/db.h"
+
+struct ls_sqlite;
+
+enum ls_sqlite_total { LS_SQLITE_ENQUEUED, LS_SQLITE_COMPLETED, LS_SQLITE_FAILED, LS_SQLITE_DIED };
+
+struct ls_sqlite_queue {
+    int64_t num;
+    bool paused;
+    int64_t next; /* position, fence and order of ending are numbers of this one counter */
+    int64_t count[LADE_N_STATES];
+    int64_t total[4];
+    char name[LADE_NAME_MAX + 1];
+    bool dirty;
+    /* To wake after the commit. */
+    size_t ring;      /* jobs that became ready */
+    bool ring_all;    /* resumed */
+    int64_t ring_due; /* a job that is due then was added; 0 = none */
+    struct ls_sqlite_queue *link;
+};
+
+struct ls_sqlite_tx {
+    struct ls_sqlite *s;
+    struct ls_sqlite_db *db;
+    const char *op; /* name for errors */
+    lade_err *err;
+    int64_t now_ms;
+    int64_t next_seq; /* of the next job; 0 = not read yet */
+    struct lb_arena arena;
+    struct lb_map queues; /* by name; values in the arena */
+    struct ls_sqlite_queue *list;
+    struct ls_sqlite_queue *last; /* of the last look-up: a batch is mostly of one queue */
+};
+
+void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db);
+void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx);
+
+/* BEGIN IMMEDIATE, waiting for other writers until db->busy_deadline. */
+LADE_CHECKED int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx);
+/* Writes the queues and commits; on failure it is rolled back. `point` names the fault point. */
+LADE_CHECKED int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point);
+void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx);
+/* Wakes whom the committed transaction has work for. */
+void ls_sqlite_tx_ring(struct ls_sqlite_tx *tx);
+
+/* The queue; *out is NULL when it was never used. */
+LADE_CHECKED int ls_sqlite_tx_queue(struct ls_sqlite_tx *tx, const char *name,
+                                    struct ls_sqlite_queue **out);
+/* The same, made when it is not there. */
+LADE_CHECKED int ls_sqlite_tx_queue_make(struct ls_sqlite_tx *tx, const char *name,
+                                         struct ls_sqlite_queue **out);
+LADE_CHECKED int ls_sqlite_tx_queue_by_num(struct ls_sqlite_tx *tx, int64_t num,
+                                           struct ls_sqlite_queue **out);
+/* Takes a deleted queue out of the transaction. */
+void ls_sqlite_tx_queue_drop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q);
+
+/* Reads columns LS_SQLITE_QUEUE. */
+void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q);
+
+/* Steps a statement that returns no row, and resets it. 0 or a failure. */
+LADE_CHECKED int ls_sqlite_tx_do(struct ls_sqlite_tx *tx, sqlite3_stmt *st);
+/* Steps: 1 for a row (the caller resets), 0 at the end or a failure (reset here). st NULL is a failure. */
+LADE_CHECKED int ls_sqlite_tx_step(struct ls_sqlite_tx *tx, sqlite3_stmt *st);
+
+static inline sqlite3_stmt *ls_sqlite_tx_stmt(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which)
+{
+    return ls_sqlite_db_stmt(tx->db, which);
+}
+
+/* Fails the op with the connection's last error. */
+int ls_sqlite_tx_fail(struct ls_sqlite_tx *tx);
+
+#endif

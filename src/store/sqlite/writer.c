@@ -1,0 +1,206 @@
+#include "store/sqlite/writer.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "store/sqlite/sqlite_impl.h"
+
+#define LOOK_EVERY (100 * LADE_MILLISECOND)
+#define BEAT_PATIENCE \
+    (20 * LADE_MILLISECOND) /* a beat that waits for another process stops no writer */
+
+struct request {
+    const struct ls_sqlite_op *op;
+    lade_err *err;
+    int64_t deadline;
+    int rc;
+    bool done, leads; /* guarded by: lock of the writer */
+    struct lr_cond changed;
+    struct lb_list node;
+};
+
+void ls_sqlite_writer_init(struct ls_sqlite_writer *w, struct ls_sqlite *s)
+{
+    lr_mutex_init(&w->lock);
+    lr_cond_init(&w->beat_over);
+    lb_list_init(&w->queue);
+    ls_sqlite_tx_init(&w->tx, s, &w->db);
+}
+
+void ls_sqlite_writer_fini(struct ls_sqlite_writer *w)
+{
+    assert(lb_list_is_empty(&w->queue) && !w->led);
+    ls_sqlite_tx_fini(&w->tx);
+    lr_cond_fini(&w->beat_over);
+    lr_mutex_fini(&w->lock);
+}
+
+int ls_sqlite_writer_pin(struct ls_sqlite_writer *w, lade_err *err)
+{
+    struct stat st;
+    if (stat(w->db.path, &st) < 0)
+        return lb_fail_errno(err, errno, "open", w->db.path);
+    w->dev = st.st_dev;
+    w->ino = st.st_ino;
+    return 0;
+}
+
+/* Writing to a file that is no longer at its path would succeed and be lost. */
+static int look_at_file(struct ls_sqlite_writer *w, const char *where, lade_err *err)
+{
+    int64_t now = lb_clock_mono();
+    if (now - w->looked_at < LOOK_EVERY)
+        return 0;
+    struct stat st;
+    int rc = stat(w->db.path, &st);
+    if (rc < 0 && errno != ENOENT)
+        return lb_fail_errno(err, errno, where, w->db.path);
+    if (rc < 0 || st.st_dev != w->dev || st.st_ino != w->ino)
+        return lb_fail(err, LADE_EIO, where,
+                       "%s was removed or replaced while it was open; restart this program",
+                       w->db.path);
+    w->looked_at = now;
+    return 0;
+}
+
+static int begin(struct ls_sqlite_writer *w, struct request *r)
+{
+    w->tx.op = r->op->name;
+    w->tx.err = r->err;
+    w->db.busy_deadline = r->deadline;
+    int rc = look_at_file(w, r->op->name, r->err);
+    return rc < 0 ? rc : ls_sqlite_tx_begin(&w->tx);
+}
+
+static int run(struct ls_sqlite_writer *w, struct request *r)
+{
+    w->tx.op = r->op->name;
+    w->tx.err = r->err;
+    return r->op->run(&w->tx, r->op->arg);
+}
+
+/* One op in a transaction that is open already. */
+static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
+{
+    r->rc = run(w, r);
+    if (r->rc < 0) {
+        ls_sqlite_tx_rollback(&w->tx);
+        return;
+    }
+    int rc = ls_sqlite_tx_commit(&w->tx, r->op->point);
+    if (rc < 0)
+        r->rc = rc;
+    else
+        ls_sqlite_tx_ring(&w->tx);
+}
+
+/* All ops in the open transaction. False when one failed: then nothing has happened. */
+static bool finish_together(struct ls_sqlite_writer *w, struct request **r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        r[i]->rc = run(w, r[i]);
+        if (r[i]->rc < 0) {
+            ls_sqlite_tx_rollback(&w->tx);
+            return false;
+        }
+    }
+    if (ls_sqlite_tx_commit(&w->tx, r[0]->op->point) < 0)
+        return false;
+    ls_sqlite_tx_ring(&w->tx);
+    return true;
+}
+
+static void finish(struct ls_sqlite_writer *w, struct request **r, size_t n)
+{
+    if (n == 1) {
+        finish_alone(w, r[0]);
+        return;
+    }
+    if (finish_together(w, r, n))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        lb_err_clear(r[i]->err); /* of the common try */
+        r[i]->rc = begin(w, r[i]);
+        if (r[i]->rc == 0)
+            finish_alone(w, r[i]);
+    }
+}
+
+static void let_beat_pass(struct ls_sqlite_writer *w)
+{
+    int64_t until = lb_clock_mono() + BEAT_PATIENCE;
+    while (w->beats > 0 && lr_cond_wait(&w->beat_over, &w->lock, until))
+        ;
+}
+
+/* One round, with the lock held at entry and exit. `self` is no longer in the queue. */
+static void lead(struct ls_sqlite_writer *w, struct request *self)
+{
+    struct request *r[LS_SQLITE_GROUP_MAX] = {self};
+    size_t n = 1, jobs = self->op->jobs;
+    if (w->beats > 0)
+        let_beat_pass(w);
+    lr_mutex_unlock(&w->lock);
+    self->rc = begin(w, self);
+    lr_mutex_lock(&w->lock);
+    if (self->rc == 0) {
+        while (n < LS_SQLITE_GROUP_MAX && jobs < LS_SQLITE_GROUP_JOBS &&
+               !lb_list_is_empty(&w->queue)) {
+            r[n] = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
+            jobs += r[n++]->op->jobs;
+        }
+        lr_mutex_unlock(&w->lock);
+        finish(w, r, n);
+        lr_mutex_lock(&w->lock);
+    }
+    for (size_t i = 1; i < n; i++) {
+        r[i]->done = true;
+        lr_cond_wake_one(&r[i]->changed);
+    }
+    w->led = !lb_list_is_empty(&w->queue);
+    if (w->led) {
+        struct request *next = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
+        next->leads = true;
+        lr_cond_wake_one(&next->changed);
+    }
+}
+
+int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err *err)
+{
+    struct ls_sqlite_writer *w = &s->writer;
+    struct request r = {
+        .op = op, .err = err, .deadline = lb_deadline_in(s->busy_ms * LADE_MILLISECOND)};
+    lr_cond_init(&r.changed);
+    lr_mutex_lock(&w->lock);
+    if (!w->led) {
+        w->led = r.leads = true;
+    } else {
+        lb_list_push_back(&w->queue, &r.node);
+        while (!r.done && !r.leads)
+            (void)lr_cond_wait(&r.changed, &w->lock,
+                               LB_FOREVER); /* a leader ends in bounded time */
+    }
+    if (r.leads)
+        lead(w, &r);
+    lr_mutex_unlock(&w->lock);
+    lr_cond_fini(&r.changed);
+    return r.rc;
+}
+
+void ls_sqlite_writer_beat_begin(struct ls_sqlite_writer *w)
+{
+    lr_mutex_lock(&w->lock);
+    w->beats++;
+    lr_mutex_unlock(&w->lock);
+}
+
+void ls_sqlite_writer_beat_end(struct ls_sqlite_writer *w)
+{
+    lr_mutex_lock(&w->lock);
+    if (--w->beats == 0)
+        lr_cond_wake_all(&w->beat_over);
+    lr_mutex_unlock(&w->lock);
+}
