@@ -1,8 +1,8 @@
 #!/bin/sh
-# install_test.sh BUILD CC CMAKE SANITIZE PROGRAM: installs the build into a folder of its own, moves that folder, and builds and
+# install_test.sh BUILD CC CMAKE SANITIZE: installs the build into a folder of its own, moves that folder, and builds and
 # runs a program against it in each of the four ways users have: pkg-config and find_package, shared and static.
 set -eu
-build=$1 cc=$2 cmake=$3 sanitize=$4 program=$5
+build=$1 cc=$2 cmake=$3 sanitize=$4
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -10,7 +10,7 @@ trap 'rm -rf "$tmp"' EXIT
 "$cmake" --install "$build" --prefix "$tmp/first" >"$tmp/log"
 mv "$tmp/first" "$tmp/moved"
 prefix=$tmp/moved
-for f in include/lade/lade.h include/lade/base.h lib/liblade.so lib/liblade.a ${program:+bin/lade}; do
+for f in include/lade/lade.h include/lade/base.h lib/liblade.so lib/liblade.a bin/lade; do
     [ -e "$prefix/$f" ] || { echo "not installed: $f"; exit 1; }
 done
 # The library is built with sanitizers in the test build; then the program must bring their runtime.
@@ -18,7 +18,7 @@ flags=
 [ -z "$sanitize" ] || flags="-fsanitize=$sanitize"
 
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-[ -z "$program" ] || "$prefix/bin/lade" version | grep -F "$(pkg-config --modversion lade)" ||
+"$prefix/bin/lade" version | grep -F "$(pkg-config --modversion lade)" ||
     { echo "lade version and lade.pc differ"; exit 1; }
 # shellcheck disable=SC2046,SC2086 # flags are lists of words
 "$cc" $flags "$here/header_test.c" -o "$tmp/shared" $(pkg-config --cflags --libs lade)

@@ -15,8 +15,8 @@ struct seen {
     int runs, attempt;
     int64_t time_left, waited;
     bool cancelled, ok;
-    lade_outcome outcome; /* what to return */
-    int64_t delay;        /* for retry_in and snooze_for; -1 = not said */
+    _Atomic int outcome; /* what to return; a test may change its mind while the worker runs */
+    int64_t delay;       /* for retry_in and snooze_for; -1 = not said */
 };
 
 static struct seen seen;

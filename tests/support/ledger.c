@@ -117,7 +117,7 @@ static void add_end(struct ts_ledger *l, size_t first, const struct ts_run *end)
             return;
         }
     }
-    LB_CHECK(!"a handler that ended without a start");
+    LB_CHECK(0 && "a handler that ended without a start");
 }
 
 static void add_run(struct ts_ledger *l, size_t first, char **rest, pid_t pid, bool is_end,
