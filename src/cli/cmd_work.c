@@ -18,7 +18,7 @@
 
 struct work {
     int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch;
-    bool shutdown_given, prefetch_given, drain, no_progress;
+    bool shutdown_given, prefetch_given, drain, no_progress, init;
     const char *name;
     const char *kind[HANDLERS_MAX]; /* kind[i] is run by command[i]; NULL until its --exec came */
     const char *command[HANDLERS_MAX];
@@ -98,6 +98,8 @@ static const struct cli_opt opts[] = {
      set_prefetch},
     {"name", 0, CLI_OPT_TEXT, AT(name), "NAME", "shown to operators (default host:pid)", 0, 0,
      NULL},
+    {"init", 0, CLI_OPT_FLAG, AT(init), NULL,
+     "pass on signals and reap orphans, as it does by itself as PID 1", 0, 0, NULL},
     {"no-progress", 0, CLI_OPT_FLAG, AT(no_progress), NULL, "no live line", 0, 0, NULL},
 };
 
@@ -272,7 +274,7 @@ static enum cli_exit run_work(struct cli *c, void *values, char **args, int n_ar
         return cli_complain(&err);
     /* A handler that does not read its payload, or a log that nobody reads, must not end the worker. */
     (void)signal(SIGPIPE, SIG_IGN);
-    int rc = cli_guard_front(&err);
+    int rc = cli_guard_front(w->init, &err);
     if (rc == 0)
         rc = cli_guard_start(&w->guard, &err);
     if (rc < 0)

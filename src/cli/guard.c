@@ -141,15 +141,18 @@ static _Noreturn void run_front(pid_t worker, const sigset_t *watched)
     _exit(code);
 }
 
-int cli_guard_front(lade_err *err)
+int cli_guard_front(bool wanted, lade_err *err)
 {
     static const int passed[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP,
                                  SIGTSTP, SIGTTIN, SIGUSR1, SIGUSR2};
 
     sigset_t watched;
     sigset_t before;
-    if (getpid() != 1)
+    if (getpid() != 1 && !wanted)
         return 0;
+    /* Orphans come to PID 1 by themselves, and to another process when it says so. */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return lb_fail_errno(err, errno, "work", "prctl");
     (void)sigemptyset(&watched);
     (void)sigaddset(&watched, SIGCHLD);
     for (size_t i = 0; i < LB_ARRAY_LEN(passed); i++)

@@ -6,8 +6,8 @@
  * pipe closes when the worker is gone, however it went; then the guard kills every group still announced and exits.
  * A handler that leaves its process group (setsid) is beyond it.
  *
- * As PID 1 of a container a second process stays in front: it passes signals on to the worker and reaps whatever is
- * orphaned there, which PID 1 must do and a worker that waits for its own children cannot.
+ * As PID 1 of a container, or when asked, a second process stays in front: it passes signals on to the worker and reaps
+ * whatever is orphaned there, which PID 1 must do and a worker that waits for its own children cannot.
  */
 #ifndef LADE_CLI_GUARD_H
 #define LADE_CLI_GUARD_H
@@ -30,9 +30,9 @@ bool cli_guard_announce(const struct cli_guard *g, pid_t pgid);
 bool cli_guard_forget(const struct cli_guard *g, pid_t pgid);
 
 /*
- * In PID 1: forks, returns in the child, and never returns in the parent, which exits with the child's code. Does
- * nothing in other processes. Call before any thread is started. 0 or -LADE_E...
+ * In PID 1, or when wanted: forks, returns in the child, and never returns in the parent, which exits with the child's
+ * code. Does nothing in other processes. Call before any thread is started. 0 or -LADE_E...
  */
-LADE_CHECKED int cli_guard_front(lade_err *err);
+LADE_CHECKED int cli_guard_front(bool wanted, lade_err *err);
 
 #endif
