@@ -1,0 +1,54 @@
+/*
+ * keys.h - the keys of the Redis store
+ *
+ * All keys of a queue begin with P = "<ns>:{<queue>}:", so that in a cluster they lie in one slot (names of queues and
+ * namespaces contain no braces).
+ *
+ *   P meta          HASH  v format version, levels in use ("04"), paused since ms, fence last given, big longest body over
+ *                         64 KiB, gr and gc ghosts among ready and completed, scan cursor of reclaim, and what only
+ *                         grows: enqueued, completed, failed, dead
+ *   P jobs          HASH  id -> body, for every job the queue knows
+ *   P hist          HASH  id -> history, for jobs that have one
+ *   P ready:<level> LIST  ids, served from the head
+ *   P ghost         HASH  level id, or "c" id -> entries of that list that are no longer true (lua/job.lua)
+ *   P scheduled, P retrying  ZSET id -> due ms + level / 16
+ *   P lease         HASH  id -> "fence worker taken_ms level", and "!" once begun
+ *   P held          HASH  worker -> leases it holds
+ *   P fin           HASH  id -> state letter (c d x), level, reason, " ended_ms ", result
+ *   P completed     LIST  ids, oldest first
+ *   P dead, P cancelled  ZSET id -> ended ms
+ *   P uk            HASH  id -> until (0 done, 1 start, 2 ttl), unique key
+ *   P u:<key>       STRING id of the holder, with its ttl
+ *   P mark          HASH  active id -> k or c: ends killed or cancelled
+ *   P workers       ZSET  incarnation -> alive until ms; -1 once condemned
+ *   P idle          SET   workers that wait for a bell
+ *   P bell:<worker> LIST  rings
+ *   P stop:<worker> LIST  "fence id" of jobs to be stopped
+ *   P put:<client>, P set:<client>:<tag>, P got:<worker>, P won:<worker>  STRING the last answer of put, settle, take,
+ *                         reclaim, for a repeat after a lost reply; these end by themselves after LS_REDIS_MEMORY_MS
+ *
+ *   <ns>:queues     SET   names
+ *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency name queue,queue,..."
+ *
+ * The fence follows the server's clock in microseconds, so it grows even when the data of a queue is lost.
+ *
+ * Thread safety: all functions are pure.
+ */
+#ifndef LADE_STORE_REDIS_KEYS_H
+#define LADE_STORE_REDIS_KEYS_H
+
+#include "base/buf.h"
+#include "store/redis/resp.h"
+
+#define LS_REDIS_FORMAT    1
+#define LS_REDIS_NS_MAX    128
+#define LS_REDIS_MEMORY_MS (3 * 60 * 1000)
+
+/* Room for the longest key of a queue that has a suffix of bounded length. */
+#define LS_REDIS_KEY_MAX 512
+
+/* Adds "<ns>:{<queue>}:<name>" or "<ns>:<name>" to a command. */
+void ls_redis_key(struct ls_redis_cmd *cmd, const char *ns, const char *queue, const char *name);
+void ls_redis_key_ns(struct ls_redis_cmd *cmd, const char *ns, const char *name);
+
+#endif

@@ -1,0 +1,135 @@
+-- act.lua - an operator's retry, kill, cancel or remove of jobs of one queue
+--
+-- KEYS  meta
+-- ARGV  verb (0 retry, 1 kill, 2 cancel, 3 remove), ids
+-- Answers for each id 0 done, 1 not found, 2 wrong state.
+local P = prefix(KEYS[1])
+local verb = ARGV[1]
+local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+check_format(meta[1])
+for _, hash in ipairs({'jobs', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held'}) do
+    call('HLEN', P .. hash)
+end
+for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
+    call('ZCARD', P .. set)
+end
+local DONE, ABSENT, WRONG = 0, 1, 2
+local revived = 0
+
+-- State letter as in rows.lua, its level, and the lease or the record of the end.
+local function find_job(id)
+    local fin = call('HGET', P .. 'fin', id)
+    if fin then
+        return sub(fin, 1, 1), sub(fin, 2, 2), fin
+    end
+    local lease = call('HGET', P .. 'lease', id)
+    if lease then
+        return 'a', match(lease, ' (%d)!?$'), lease
+    end
+    local score, state = call('ZSCORE', P .. 'scheduled', id), 's'
+    if not score then
+        score, state = call('ZSCORE', P .. 'retrying', id), 't'
+    end
+    if score then
+        return state, format('%d', tonumber(score) % 1 * 16)
+    end
+    local body = call('HGET', P .. 'jobs', id)
+    if body then
+        return 'r', sub(body, 2, 2)
+    end
+end
+
+-- Takes the job out of the structure of its state.
+local function unlink(id, state, level)
+    if state == 'r' then
+        haunt(P, level, id)
+    elseif state == 's' then
+        call('ZREM', P .. 'scheduled', id)
+    elseif state == 't' then
+        call('ZREM', P .. 'retrying', id)
+    elseif state == 'c' then
+        haunt(P, 'c', id)
+    elseif state == 'd' then
+        call('ZREM', P .. 'dead', id)
+    elseif state == 'x' then
+        call('ZREM', P .. 'cancelled', id)
+    end
+end
+
+local function stop(id, lease)
+    local fence, w = match(lease, '^(%d+) (%S+) ')
+    call('RPUSH', P .. 'stop:' .. w, fence .. ' ' .. id)
+    call('PEXPIRE', P .. 'stop:' .. w, 86400000)
+    return w
+end
+
+local function retry(id, state, level)
+    if state == 'a' or state == 'r' then
+        return WRONG
+    end
+    unlink(id, state, level)
+    if state == 'c' or state == 'd' or state == 'x' then
+        call('HDEL', P .. 'fin', id)
+        zero_counts(P, id)
+    end
+    call('RPUSH', P .. 'ready:' .. level, id)
+    revived = revived + 1
+    return DONE
+end
+
+local function finish(id, state, level, where)
+    if state == 'c' or state == 'd' or state == 'x' then
+        return WRONG
+    end
+    if state == 'a' then
+        if call('HEXISTS', P .. 'mark', id) == 1 then
+            return WRONG
+        end
+        call('HSET', P .. 'mark', id, verb == '1' and 'k' or 'c')
+        stop(id, where)
+        return DONE
+    end
+    unlink(id, state, level)
+    release(P, {id}, 1, 1, false)
+    if verb == '1' then
+        call('ZADD', P .. 'dead', now, id)
+        call('HSET', P .. 'fin', id, 'd' .. level .. 'k ' .. now .. ' ')
+        call('HINCRBY', P .. 'meta', 'dead', 1)
+    else
+        call('ZADD', P .. 'cancelled', now, id)
+        call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
+    end
+    return DONE
+end
+
+local function remove(id, state, level, where)
+    if state == 'a' then
+        local w = stop(id, where)
+        call('HDEL', P .. 'lease', id)
+        call('HDEL', P .. 'mark', id)
+        call('HINCRBY', P .. 'held', w, -1)
+    else
+        unlink(id, state, level)
+    end
+    drop(P, {id}, 1, 1)
+    return DONE
+end
+
+local out = {}
+for i = 2, #ARGV do
+    local id = ARGV[i]
+    local state, level, where = find_job(id)
+    if not state then
+        out[i - 1] = ABSENT
+    elseif verb == '0' then
+        out[i - 1] = retry(id, state, level)
+    elseif verb == '3' then
+        out[i - 1] = remove(id, state, level, where)
+    else
+        out[i - 1] = finish(id, state, level, where)
+    end
+end
+if revived > 0 and not meta[2] then
+    ring(P, revived)
+end
+return out

@@ -1,0 +1,145 @@
+-- check.lua - what is wrong with one queue; reads everything of it in one step
+--
+-- KEYS  meta
+-- ARGV  most findings
+-- Answers the findings as texts.
+local P = prefix(KEYS[1])
+local most = tonumber(ARGV[1])
+local out = {}
+
+local function report(...)
+    if #out < most then
+        out[#out + 1] = format(...)
+    end
+end
+
+local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
+check_format(meta[1])
+local jobs, place = {}, {}
+for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
+    jobs[id] = true
+end
+
+local function stand(id, where)
+    if place[id] then
+        report('job %s is %s and %s', id, place[id], where)
+    elseif not jobs[id] then
+        report('job %s is %s but has no body', id, where)
+    end
+    place[id] = where
+end
+
+local ghosts, n_ready, n_done = {}, 0, 0
+local all = call('HGETALL', P .. 'ghost')
+for i = 1, #all, 2 do
+    ghosts[all[i]] = tonumber(all[i + 1])
+    if sub(all[i], 1, 1) == 'c' then
+        n_done = n_done + ghosts[all[i]]
+    else
+        n_ready = n_ready + ghosts[all[i]]
+    end
+end
+if n_ready ~= tonumber(meta[3] or 0) or n_done ~= tonumber(meta[4] or 0) then
+    report('ghost counts are %s and %s, there are %d and %d', meta[3] or 0, meta[4] or 0, n_ready, n_done)
+end
+
+local function walk(key, list, where)
+    local at = 0
+    repeat
+        local ids = call('LRANGE', key, at, at + SLICE - 1)
+        for i = 1, #ids do
+            local left = ghosts[list .. ids[i]]
+            if left and left > 0 then
+                ghosts[list .. ids[i]] = left - 1
+            else
+                stand(ids[i], where)
+            end
+        end
+        at = at + SLICE
+    until #ids < SLICE
+end
+
+for level = 0, 8 do
+    if call('EXISTS', P .. 'ready:' .. level) == 1 and not find(meta[2] or '', level, 1, true) then
+        report('level %d has ready jobs but is not in use', level)
+    end
+    walk(P .. 'ready:' .. level, tostring(level), 'ready')
+end
+walk(P .. 'completed', 'c', 'completed')
+for entry, left in pairs(ghosts) do
+    if left > 0 then
+        report('ghost %s stands in no list', entry)
+    end
+end
+for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
+    for _, id in ipairs(call('ZRANGE', P .. set, 0, -1)) do
+        stand(id, set)
+    end
+end
+
+local held = {}
+all = call('HGETALL', P .. 'lease')
+for i = 1, #all, 2 do
+    stand(all[i], 'active')
+    local w = match(all[i + 1], '^%d+ (%S+) %d+ %d!?$')
+    if not w then
+        report('lease of job %s cannot be read', all[i])
+    else
+        held[w] = (held[w] or 0) + 1
+    end
+end
+for w in pairs(held) do
+    if not call('ZSCORE', P .. 'workers', w) then
+        report('worker %s holds %d jobs but is not registered', w, held[w])
+    end
+end
+all = call('HGETALL', P .. 'held')
+for i = 1, #all, 2 do
+    if tonumber(all[i + 1]) ~= (held[all[i]] or 0) then
+        report('worker %s holds %d jobs, counted are %s', all[i], held[all[i]] or 0, all[i + 1])
+    end
+    held[all[i]] = nil
+end
+for w, n in pairs(held) do
+    report('worker %s holds %d jobs, counted are none', w, n)
+end
+
+local ENDS = {c = 'completed', d = 'dead', x = 'cancelled'}
+local fins = {}
+all = call('HGETALL', P .. 'fin')
+for i = 1, #all, 2 do
+    local is = ENDS[sub(all[i + 1], 1, 1)]
+    fins[all[i]] = is
+    if place[all[i]] ~= is then
+        report('job %s ended %s but is %s', all[i], tostring(is), place[all[i]] or 'nowhere')
+    end
+end
+for id, where in pairs(place) do
+    if (where == 'completed' or where == 'dead' or where == 'cancelled') and not fins[id] then
+        report('job %s is %s without a record of its end', id, where)
+    end
+end
+for id in pairs(jobs) do
+    if not place[id] then
+        report('job %s has a body but no state', id)
+    end
+end
+for _, hash in ipairs({'hist', 'uk', 'mark'}) do
+    for _, id in ipairs(call('HKEYS', P .. hash)) do
+        if not jobs[id] then
+            report('%s of job %s, which is not there', hash, id)
+        elseif hash == 'mark' and place[id] ~= 'active' then
+            report('job %s is marked to be stopped but %s', id, place[id] or 'nowhere')
+        end
+    end
+end
+
+-- A lock that lasts until done or start belongs to a job that has not ended. (One that lasts for its ttl may outlive its
+-- job, and then nothing tells what kind it was.)
+all = call('HGETALL', P .. 'uk')
+for i = 1, #all, 2 do
+    if fins[all[i]] and byte(all[i + 1], 1) ~= 50 and call('GET', P .. 'u:' .. sub(all[i + 1], 2)) == all[i] then
+        report('job %s has ended but holds its unique key', all[i])
+    end
+end
+return out

@@ -1,0 +1,24 @@
+-- forget.lua - a queue without jobs -> gone; its live workers stay registered
+--
+-- KEYS  <ns>:queues, meta
+-- Answers 0 done, 1 not found, 2 jobs are there.
+local P = prefix(KEYS[2])
+local meta = call('HMGET', P .. 'meta', 'v')
+if not meta[1] then
+    return 1
+end
+check_format(meta[1])
+if call('HLEN', P .. 'jobs') > 0 then
+    return 2
+end
+for _, name in ipairs({'meta', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease'}) do
+    call('DEL', P .. name)
+end
+for level = 0, 8 do
+    call('DEL', P .. 'ready:' .. level)
+end
+if call('ZCOUNT', P .. 'workers', now, '+inf') == 0 then
+    call('DEL', P .. 'workers', P .. 'held', P .. 'idle')
+end
+call('SREM', KEYS[1], match(P, '{([^}]*)}:$'))
+return 0

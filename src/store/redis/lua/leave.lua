@@ -1,0 +1,20 @@
+-- leave.lua - an incarnation ends: forgotten where it holds nothing, else condemned, so that its leases are reclaimed
+--
+-- KEYS  <ns>:workers, then one meta for each lane
+-- ARGV  worker
+local worker = ARGV[1]
+call('HDEL', KEYS[1], worker)
+for lane = 2, #KEYS do
+    local P = prefix(KEYS[lane])
+    if tonumber(call('HGET', P .. 'held', worker) or 0) > 0 then
+        call('ZADD', P .. 'workers', -1, worker)
+        call('SREM', P .. 'idle', worker)
+    else
+        forget_worker(P, worker)
+    end
+    local meta = call('HMGET', P .. 'meta', 'levels', 'paused')
+    if meta[1] and not meta[2] then
+        ring(P, count_ready(P, meta[1], 0))
+    end
+end
+return 0

@@ -1,0 +1,94 @@
+-- lib.lua - joined in front of every script
+--
+-- A queue is all keys that begin with P = "<ns>:{<queue>}:"; a script gets P .. "meta" as the key of a lane and makes the
+-- others from it. The layout is in keys.h and docs/format.md.
+--
+-- Laws: a script reads every key it will write before its first write, so that a foreign type stops it while nothing
+-- is done yet; variadic calls go in slices, so that no call needs a deep Lua stack; loops are bounded by an argument
+-- or by what the client sent.
+local call = redis.call
+local byte, sub, find, match, format = string.byte, string.sub, string.find, string.match, string.format
+local floor, min, max = math.floor, math.min, math.max
+
+local FORMAT = 1
+local SLICE = 1000 -- even, for pairs
+
+local time = call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now = floor(now_us / 1000)
+
+local function prefix(key)
+    return sub(key, 1, -5)
+end
+
+local function refuse(text)
+    error({err = text})
+end
+
+-- Before a write to a key that has no cheap read of its own type.
+local function want(key, kind)
+    local is = call('TYPE', key).ok
+    if is ~= kind and is ~= 'none' then
+        refuse('LADEFOREIGN ' .. key .. ' is a ' .. is)
+    end
+end
+
+local function check_format(v)
+    if v and tonumber(v) ~= FORMAT then
+        refuse('LADEFORMAT ' .. tostring(v))
+    end
+end
+
+-- list[a..b] as the arguments of a command that only writes.
+local function spread(command, key, list, a, b)
+    for i = a, b, SLICE do
+        call(command, key, unpack(list, i, min(i + SLICE - 1, b)))
+    end
+end
+
+-- The same for HMGET and ZMSCORE: one answer for each.
+local function fetch(command, key, list, a, b)
+    if b - a < SLICE then
+        if b < a then
+            return {}
+        end
+        return call(command, key, unpack(list, a, b))
+    end
+    local all, n = {}, 0
+    for i = a, b, SLICE do
+        local some = call(command, key, unpack(list, i, min(i + SLICE - 1, b)))
+        for j = 1, #some do
+            all[n + j] = some[j]
+        end
+        n = n + #some
+    end
+    return all
+end
+
+-- Wakes up to n idle workers that are alive, by their bells.
+local function ring(P, n)
+    n = min(n, SLICE)
+    while n > 0 do
+        local idle = call('SPOP', P .. 'idle', n)
+        if #idle == 0 then
+            return
+        end
+        for i = 1, #idle do
+            local w = idle[i]
+            local till = call('ZSCORE', P .. 'workers', w)
+            if till and tonumber(till) >= now then
+                call('RPUSH', P .. 'bell:' .. w, '1')
+                call('PEXPIRE', P .. 'bell:' .. w, 60000)
+                n = n - 1
+            end
+        end
+    end
+end
+
+-- When the first scheduled or retrying job is due, or nil. A score is due ms + level / 16.
+local function first_due(P)
+    local s = call('ZRANGE', P .. 'scheduled', 0, 0, 'WITHSCORES')[2]
+    local r = call('ZRANGE', P .. 'retrying', 0, 0, 'WITHSCORES')[2]
+    s, r = s and floor(tonumber(s)), r and floor(tonumber(r))
+    return s and r and min(s, r) or s or r
+end

@@ -1,0 +1,19 @@
+-- pause.lua - pauses or resumes one queue, which is made when it is not there
+--
+-- KEYS  <ns>:queues, meta
+-- ARGV  paused (0|1)
+local P = prefix(KEYS[2])
+local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr')
+check_format(meta[1])
+call('SADD', KEYS[1], match(P, '{([^}]*)}:$'))
+call('HSET', P .. 'meta', 'v', FORMAT)
+if ARGV[1] == '1' then
+    call('HSET', P .. 'meta', 'paused', now)
+else
+    call('HDEL', P .. 'meta', 'paused')
+    ring(P, count_ready(P, meta[2] or '', tonumber(meta[3] or 0)))
+    if first_due(P) then
+        ring(P, 1)
+    end
+end
+return 0

@@ -1,0 +1,175 @@
+-- put.lua - new -> ready | scheduled, all or none
+--
+-- KEYS  <ns>:queues, then one meta for each lane
+-- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
+--       for each lane: n, longest body or 0, n special;
+--                      n times id, body; for each special: index, due kind, ms, unique key, ttl, until
+-- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
+-- by then a job may have run and be gone, so its id alone would not tell.
+local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
+local token = prefix(KEYS[2]) .. 'put:' .. client
+local dup, plan = {}, {}
+local at = 5
+
+if again then
+    local known = call('GET', token)
+    if known then
+        local n, rest = match(known, '^(%d+)(.*)$')
+        if n == seq then
+            return rest == '' and {} or cmsgpack.unpack(sub(rest, 2))
+        end
+    end
+end
+
+local function duplicate(lane, i, holder)
+    dup[#dup + 1] = lane
+    dup[#dup + 1] = i
+    dup[#dup + 1] = holder
+end
+
+local function due_of(special)
+    if not special or special.kind == '0' then
+        return nil
+    end
+    local due = tonumber(special.ms) + (special.kind == '1' and now or 0)
+    return due > now and due or nil
+end
+
+-- Reads what lane `lane` will need and decides about each job.
+local function look(lane, n, special)
+    local P = prefix(KEYS[lane + 1])
+    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n}
+    local ids = {}
+    for i = 1, n do
+        ids[i] = ARGV[at + 2 * i - 2]
+    end
+    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    check_format(p.meta[1])
+    local known = fetch('HMGET', P .. 'jobs', ids, 1, n)
+    local seen, claimed, refused = {}, {}, {}
+    for i = 1, n do
+        local id, sp = ids[i], special and special[i]
+        local holder = (known[i] or seen[id]) and id
+        if not holder and sp and sp.key ~= '' then
+            local key = P .. 'u:' .. sp.key
+            want(key, 'string')
+            holder = claimed[sp.key] or call('GET', key)
+            if not holder then
+                claimed[sp.key] = id
+                p.locks[#p.locks + 1] = {key, id, sp}
+            end
+        end
+        if holder then
+            duplicate(lane, i, holder)
+            refused[i] = true
+            p.n = p.n - 1
+        else
+            seen[id] = true
+            local level = byte(ARGV[at + 2 * i - 1], 2) - 48
+            local list = p.lists[level] or {}
+            p.lists[level] = list
+            local due = due_of(sp)
+            if due then
+                p.due[#p.due + 1] = due + level / 16
+                p.due[#p.due + 1] = id
+                p.head = min(p.head or due, due)
+            else
+                list[#list + 1] = id
+            end
+        end
+    end
+    if p.n < n then
+        local kv, m = {}, 0
+        for i = 1, n do
+            if not refused[i] then
+                kv[m + 1], kv[m + 2] = ids[i], ARGV[at + 2 * i - 1]
+                m = m + 2
+            end
+        end
+        p.kv, p.first, p.last = kv, 1, m
+    end
+    for level in pairs(p.lists) do
+        call('LLEN', P .. 'ready:' .. level)
+    end
+    if p.head then
+        p.was = first_due(P)
+    end
+    if #p.locks > 0 then
+        call('HLEN', P .. 'uk')
+    end
+    return p
+end
+
+local function add_levels(p)
+    local levels = p.meta[2] or ''
+    local known = levels
+    for level in pairs(p.lists) do
+        if not find(levels, level, 1, true) then
+            levels = levels .. level
+        end
+    end
+    if levels ~= known then
+        local sorted = {}
+        for c in string.gmatch(levels, '.') do
+            sorted[#sorted + 1] = c
+        end
+        table.sort(sorted)
+        call('HSET', p.P .. 'meta', 'levels', table.concat(sorted))
+    end
+end
+
+local function write(p, longest)
+    local P = p.P
+    if not p.meta[1] then
+        call('HSET', P .. 'meta', 'v', FORMAT)
+        call('SADD', KEYS[1], match(P, '{([^}]*)}:$'))
+    end
+    if p.n == 0 then
+        return
+    end
+    add_levels(p)
+    if longest > tonumber(p.meta[4] or 0) then
+        call('HSET', P .. 'meta', 'big', longest)
+    end
+    spread('HSET', P .. 'jobs', p.kv, p.first, p.last)
+    local ready = 0
+    for level, list in pairs(p.lists) do
+        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
+        ready = ready + #list
+    end
+    spread('ZADD', P .. 'scheduled', p.due, 1, #p.due)
+    for i = 1, #p.locks do
+        local key, id, sp = unpack(p.locks[i])
+        call('SET', key, id, 'PX', sp.ttl)
+        call('HSET', P .. 'uk', id, sp.till .. sp.key)
+    end
+    call('HINCRBY', P .. 'meta', 'enqueued', p.n)
+    if not p.meta[3] then
+        ring(P, ready > 0 and ready or p.head and p.head < (p.was or math.huge) and 1 or 0)
+    end
+end
+
+call('SCARD', KEYS[1])
+local longest = {}
+for lane = 1, #KEYS - 1 do
+    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 2])
+    longest[lane] = tonumber(ARGV[at + 1])
+    at = at + 3
+    local special
+    if n_special > 0 then
+        special = {}
+        local s = at + 2 * n
+        for _ = 1, n_special do
+            special[tonumber(ARGV[s])] = {kind = ARGV[s + 1], ms = ARGV[s + 2], key = ARGV[s + 3],
+                                          ttl = ARGV[s + 4], till = ARGV[s + 5]}
+            s = s + 6
+        end
+    end
+    plan[lane] = look(lane, n, special)
+    at = at + 2 * n + 6 * n_special
+end
+for lane = 1, #plan do
+    write(plan[lane], longest[lane])
+end
+call('SET', token, #dup > 0 and seq .. ' ' .. cmsgpack.pack(dup) or seq, 'PX', ttl)
+return dup

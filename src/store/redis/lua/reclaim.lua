@@ -1,0 +1,185 @@
+-- reclaim.lua - active -> active: leases of dead incarnations pass to this worker under new fences
+--
+-- KEYS  <ns>:workers, then one meta for each lane
+-- ARGV  worker, most, longest body handed out, bytes of one answer, number of the call, repeated (0|1), ms the answer is
+--       remembered
+-- Answers {stale, more, then for each lane: {lane, first fence, ids, bodies, histories, oversize indices, offsets,
+-- formers, begun (0|1)}}. more: leases of dead incarnations may be left.
+--
+-- An incarnation whose time is over is condemned (until = -1) when it is met, and forgotten once it holds nothing. Its
+-- leases are found by a scan over the active jobs that goes on at the next call after SCAN_MAX of them; nothing is scanned
+-- while nobody is dead.
+local worker, most = ARGV[1], tonumber(ARGV[2])
+local body_max, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
+local seq, again, ttl = ARGV[5], ARGV[6] == '1', ARGV[7]
+local SCAN_MAX = 50000
+local out = {0, 0}
+
+for lane = 2, #KEYS do
+    local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
+    if not till or tonumber(till) < now then
+        return {1, 0}
+    end
+end
+
+local function answer(P, lane, ids, fences, formers, begun)
+    local bodies, n, over = bodies_of(P, ids, body_max, budget, true)
+    local list, offsets = {}, {}
+    for i in pairs(over) do
+        list[#list + 1] = i - 1
+    end
+    for i = 1, #ids do
+        budget = budget - (bodies[i] and #bodies[i] or 0)
+        bodies[i] = bodies[i] or ''
+        offsets[i] = fences[i] - fences[1]
+    end
+    out[#out + 1] = {lane - 2, fences[1], ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list, offsets,
+                     formers, begun}
+end
+
+-- Remembered: number, then for each lease: id, fence, former, begun.
+local function recall(P, lane, known)
+    local had = cmsgpack.unpack(known)
+    if had[1] ~= seq then
+        return
+    end
+    local ids, fences, formers, begun = {}, {}, {}, {}
+    for i = 2, #had, 4 do
+        local lease = call('HGET', P .. 'lease', had[i])
+        local mine = had[i + 1] .. ' ' .. worker .. ' '
+        if lease and sub(lease, 1, #mine) == mine then
+            ids[#ids + 1], fences[#fences + 1] = had[i], tonumber(had[i + 1])
+            formers[#formers + 1], begun[#begun + 1] = had[i + 2], had[i + 3]
+        end
+    end
+    if #ids > 0 then
+        budget = math.huge
+        answer(P, lane, ids, fences, formers, begun)
+    end
+end
+
+if again then
+    for lane = 2, #KEYS do
+        local P = prefix(KEYS[lane])
+        local known = call('GET', P .. 'won:' .. worker)
+        if known then
+            recall(P, lane, known)
+        end
+    end
+    if #out > 2 then
+        return out
+    end
+end
+
+-- Condemns the dead of a lane, forgets those that hold nothing; the others with what they hold, or nil.
+local function bury(P)
+    local all = call('ZRANGE', P .. 'workers', '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
+    local dead, holds = {}, 0
+    for i = 1, #all do
+        local w = all[i]
+        local held = tonumber(call('HGET', P .. 'held', w) or 0)
+        if held > 0 then
+            call('ZADD', P .. 'workers', -1, w)
+            call('SREM', P .. 'idle', w)
+            dead[w] = held
+            holds = holds + held
+        else
+            forget_worker(P, w)
+        end
+        call('HDEL', KEYS[1], w)
+    end
+    if #all > 0 then
+        local meta = call('HMGET', P .. 'meta', 'levels', 'paused')
+        if meta[1] and not meta[2] then
+            ring(P, count_ready(P, meta[1], 0))
+        end
+    end
+    return dead, holds
+end
+
+local function move(P, lane, found)
+    local base = next_fence(call('HGET', P .. 'meta', 'fence'))
+    local ids, fences, formers, begun, kv, known = {}, {}, {}, {}, {}, {seq}
+    for i = 1, #found do
+        local f = found[i]
+        local fence = format('%.0f', base + i - 1)
+        ids[i], fences[i], formers[i], begun[i] = f.id, base + i - 1, f.former, f.begun and 1 or 0
+        kv[2 * i - 1] = f.id
+        kv[2 * i] = fence .. ' ' .. worker .. ' ' .. now .. ' ' .. f.level
+        for _, v in ipairs({f.id, fence, f.former, begun[i]}) do
+            known[#known + 1] = v
+        end
+    end
+    spread('HSET', P .. 'lease', kv, 1, #kv)
+    call('HSET', P .. 'meta', 'fence', format('%.0f', base + #found - 1))
+    call('HINCRBY', P .. 'held', worker, #found)
+    call('SET', P .. 'won:' .. worker, cmsgpack.pack(known), 'PX', ttl)
+    answer(P, lane, ids, fences, formers, begun)
+end
+
+local function reclaim(P, lane)
+    local dead, holds = bury(P)
+    if holds == 0 then
+        return
+    end
+    local found, seen, looked, size = {}, {}, 0, 0
+    local began = call('HGET', P .. 'meta', 'scan') or '0'
+    local cursor, full = began, false
+    repeat
+        local step = call('HSCAN', P .. 'lease', cursor, 'COUNT', 500)
+        local all = step[2]
+        for i = 1, #all, 2 do
+            local former, level, mark = match(all[i + 1], '^%d+ (%S+) %d+ (%d)(!?)$')
+            if former and dead[former] and not seen[all[i]] then
+                full = #found >= most or size >= budget
+                if full then
+                    break
+                end
+                seen[all[i]] = true
+                found[#found + 1] = {id = all[i], former = former, level = level, begun = mark == '!'}
+                size = size + min(call('HSTRLEN', P .. 'jobs', all[i]), body_max)
+                holds = holds - 1
+            end
+        end
+        if not full then
+            cursor = step[1]
+        end
+        looked = looked + #all / 2
+    until full or holds <= 0 or looked >= SCAN_MAX or cursor == '0'
+    most = most - #found
+    if cursor == '0' and began == '0' and not full then
+        for w in pairs(dead) do
+            dead[w] = 0 -- a whole scan: what it did not find is not there
+        end
+        holds = 0
+    end
+    if cursor == '0' or holds <= 0 then
+        call('HDEL', P .. 'meta', 'scan')
+    else
+        call('HSET', P .. 'meta', 'scan', cursor)
+    end
+    local n = {}
+    for i = 1, #found do
+        n[found[i].former] = (n[found[i].former] or 0) + 1
+    end
+    for w, held in pairs(dead) do
+        if held == 0 or call('HINCRBY', P .. 'held', w, -(n[w] or 0)) <= 0 then
+            forget_worker(P, w)
+        end
+    end
+    if holds > 0 then
+        out[2] = 1
+    end
+    if #found > 0 then
+        move(P, lane, found)
+    end
+end
+
+for lane = 2, #KEYS do
+    if most <= 0 then
+        out[2] = 1
+        break
+    end
+    reclaim(prefix(KEYS[lane]), lane)
+end
+return out

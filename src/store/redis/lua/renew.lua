@@ -1,0 +1,32 @@
+-- renew.lua - registers an incarnation in all its lanes, or keeps it alive; fetches what operators want stopped
+--
+-- KEYS  <ns>:workers, then one meta for each lane
+-- ARGV  worker, lease ms, first (0|1), description, most stops, then those that the last answer had: lane, text
+-- Answers {stale, lane, text, lane, text, ...}. A stop stays until the next renew names it, so that a lost answer
+-- loses none.
+local worker, lease, first, most = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[5])
+call('HLEN', KEYS[1])
+for lane = 2, #KEYS do
+    local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
+    if not first and (not till or tonumber(till) < 0) then
+        return {1}
+    end
+end
+for i = 6, #ARGV, 2 do
+    call('LREM', prefix(KEYS[tonumber(ARGV[i]) + 2]) .. 'stop:' .. worker, 1, ARGV[i + 1])
+end
+local out = {0}
+for lane = 2, #KEYS do
+    local P = prefix(KEYS[lane])
+    call('ZADD', P .. 'workers', now + lease, worker)
+    if most > 0 then
+        local stops = call('LRANGE', P .. 'stop:' .. worker, 0, most - 1)
+        for i = 1, #stops do
+            out[#out + 1] = lane - 2
+            out[#out + 1] = stops[i]
+        end
+        most = most - #stops
+    end
+end
+call('HSET', KEYS[1], worker, (now + lease) .. ' ' .. now .. ' ' .. ARGV[4])
+return out

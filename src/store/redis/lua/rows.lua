@@ -1,0 +1,49 @@
+-- rows.lua - jobs as stored, with the state each is in
+--
+-- KEYS  <ns>:workers, meta
+-- ARGV  bytes of one answer, then ids
+-- Answers for each id, until the bytes are used up: {} or {state, body, history or null, lock or null, where, until,
+-- worker's description or null}. state: s r a t c d x as scheduled, ready, active, retrying, completed, dead, cancelled;
+-- where: the score, the lease or the record of the end.
+local P = prefix(KEYS[2])
+local budget = tonumber(ARGV[1])
+local out = {}
+
+local function row(id)
+    local state, where, till, name = 'r', '', 0, false
+    local fin = call('HGET', P .. 'fin', id)
+    local lease = not fin and call('HGET', P .. 'lease', id)
+    if fin then
+        state, where = sub(fin, 1, 1), fin
+    elseif lease then
+        local w = match(lease, '^%d+ (%S+)') or ''
+        local score = call('ZSCORE', P .. 'workers', w)
+        state, where, till = 'a', lease, score and tonumber(score) or 0
+        name = call('HGET', KEYS[1], w)
+    else
+        local score = call('ZSCORE', P .. 'scheduled', id)
+        if score then
+            state, where = 's', score
+        else
+            score = call('ZSCORE', P .. 'retrying', id)
+            if score then
+                state, where = 't', score
+            end
+        end
+    end
+    local body = call('HGET', P .. 'jobs', id)
+    if not body then
+        return {}
+    end
+    local hist = call('HGET', P .. 'hist', id)
+    budget = budget - #body - #where - (hist and #hist or 0)
+    return {state, body, hist, call('HGET', P .. 'uk', id), where, till, name}
+end
+
+for i = 2, #ARGV do
+    if budget <= 0 then
+        break
+    end
+    out[#out + 1] = row(ARGV[i])
+end
+return out

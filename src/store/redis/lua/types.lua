@@ -1,0 +1,25 @@
+-- types.lua - finds the key whose type is not lade's, for a message, and checks the format of the namespace
+--
+-- KEYS  <ns>:queues, <ns>:workers, then metas
+-- Answers the text for the first foreign key, or "".
+local function is_foreign(key, kind)
+    local is = call('TYPE', key).ok
+    return is ~= kind and is ~= 'none' and key .. ' is a ' .. is
+end
+
+local found = is_foreign(KEYS[1], 'set') or is_foreign(KEYS[2], 'hash')
+local kinds = {jobs = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
+               mark = 'hash', meta = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
+               workers = 'zset', completed = 'list', idle = 'set'}
+for level = 0, 8 do
+    kinds['ready:' .. level] = 'list'
+end
+for i = 3, #KEYS do
+    for name, kind in pairs(kinds) do
+        found = found or is_foreign(prefix(KEYS[i]) .. name, kind)
+    end
+    if not found then
+        check_format(call('HGET', KEYS[i], 'v'))
+    end
+end
+return found or ''

@@ -1,0 +1,198 @@
+/*
+ * op_put.c - new -> ready | scheduled; lua/put.lua
+ *
+ * One call of the script holds all items, grouped by queue in the order in which the queues first appear.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/redis/store_inner.h"
+
+struct lane {
+    const char *queue;
+    size_t first, n; /* in `order` */
+    size_t n_special;
+    size_t longest;
+};
+
+struct put_call {
+    struct ls_redis_store *s;
+    struct lq_put *put;
+    size_t n;
+    uint32_t *order; /* items, lane by lane */
+    struct lane *lane;
+    size_t n_lanes;
+};
+
+static bool is_special(const struct lq_put *p)
+{
+    return p->when != LQ_WHEN_NOW || p->unique.n > 0;
+}
+
+static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
+{
+    if (last < pc->n_lanes && strcmp(pc->lane[last].queue, queue) == 0)
+        return last;
+    for (size_t i = 0; i < pc->n_lanes; i++) {
+        if (strcmp(pc->lane[i].queue, queue) == 0)
+            return i;
+    }
+    pc->lane[pc->n_lanes] = (struct lane){.queue = queue};
+    return pc->n_lanes++;
+}
+
+/* Sorts the items into lanes, keeping their order: counts, then places. */
+static int group(struct put_call *pc, lade_err *err)
+{
+    uint32_t *lane_of = lb_malloc(pc->n * sizeof(*lane_of));
+    pc->order = lb_malloc(pc->n * sizeof(*pc->order));
+    pc->lane = lb_malloc(pc->n * sizeof(*pc->lane));
+    if (!lane_of || !pc->order || !pc->lane) {
+        lb_free(lane_of);
+        return lb_fail_nomem(err, "put");
+    }
+    size_t last = 0, bytes = 0;
+    for (size_t i = 0; i < pc->n; i++) {
+        const struct lq_put *p = &pc->put[i];
+        last = find_lane(pc, p->queue, last);
+        lane_of[i] = (uint32_t)last;
+        struct lane *l = &pc->lane[last];
+        l->n++;
+        l->n_special += is_special(p);
+        l->longest = LB_MAX(l->longest, p->body.n);
+        bytes += p->body.n;
+    }
+    for (size_t i = 1; i < pc->n_lanes; i++)
+        pc->lane[i].first = pc->lane[i - 1].first + pc->lane[i - 1].n;
+    for (size_t i = 0; i < pc->n_lanes; i++)
+        pc->lane[i].n = 0;
+    for (size_t i = 0; i < pc->n; i++) {
+        struct lane *l = &pc->lane[lane_of[i]];
+        pc->order[l->first + l->n++] = (uint32_t)i;
+    }
+    lb_free(lane_of);
+    if (bytes > LS_REDIS_PUT_BYTES)
+        return lb_fail(err, LADE_ETOOBIG, "put",
+                       "%zu bytes of jobs in one call, at most %d: enqueue fewer at a time", bytes,
+                       LS_REDIS_PUT_BYTES);
+    return 0;
+}
+
+static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, size_t index)
+{
+    ls_redis_arg_u64(cmd, index);
+    ls_redis_arg_int(cmd, p->when);
+    ls_redis_arg_int(cmd, p->when_ms);
+    ls_redis_arg_slice(cmd, p->unique);
+    ls_redis_arg_int(cmd, LB_MAX(p->unique_ttl_ms, 1));
+    ls_redis_arg_int(cmd, p->until);
+}
+
+static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+{
+    ls_redis_arg_u64(cmd, l->n);
+    ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
+    ls_redis_arg_u64(cmd, l->n_special);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct lq_put *p = &pc->put[pc->order[l->first + i]];
+        ls_redis_arg_slice(cmd, p->id);
+        ls_redis_arg_slice(cmd, p->body);
+    }
+    for (size_t i = 0; l->n_special > 0 && i < l->n; i++) {
+        const struct lq_put *p = &pc->put[pc->order[l->first + i]];
+        if (is_special(p))
+            encode_special(cmd, p, i + 1);
+    }
+}
+
+static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct put_call *pc = ctx;
+    const char *ns = pc->s->base.config.ns;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PUT, pc->n_lanes + 1,
+                                                     pc->n_lanes * 4 + 2 * pc->n + 5);
+    ls_redis_key_ns(cmd, ns, "queues");
+    for (size_t i = 0; i < pc->n_lanes; i++)
+        ls_redis_key(cmd, ns, pc->lane[i].queue, "meta");
+    ls_redis_arg_str(cmd, pc->s->client);
+    ls_redis_arg_u64(cmd, pc->s->put_seq);
+    ls_redis_arg_int(cmd, repeat);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    for (size_t i = 0; i < pc->n_lanes; i++)
+        encode_lane(cmd, pc, &pc->lane[i]);
+    ls_redis_cmd_end(cmd);
+}
+
+static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err *err)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+    struct ls_redis_cursor look = cur;
+    size_t n = ls_redis_read_array(&look);
+    for (size_t i = 0; i < n; i += 3) {
+        int64_t lane = ls_redis_read_int(&look), at = ls_redis_read_int(&look);
+        struct lb_slice holder = ls_redis_read_bytes(&look);
+        if (look.bad || n % 3 != 0 || lane < 1 || (size_t)lane > pc->n_lanes || at < 1 ||
+            (size_t)at > pc->lane[lane - 1].n || holder.n > LADE_ID_MAX)
+            return ls_redis_conn_fail_reply(c, "put", err);
+    }
+    if (look.bad)
+        return ls_redis_conn_fail_reply(c, "put", err);
+    for (size_t i = 0; i < pc->n; i++) {
+        pc->put[i].outcome = 0;
+        pc->put[i].holder[0] = 0;
+    }
+    (void)ls_redis_read_array(&cur);
+    for (size_t i = 0; i < n; i += 3) {
+        const struct lane *l = &pc->lane[ls_redis_read_int(&cur) - 1];
+        struct lq_put *p = &pc->put[pc->order[l->first + (size_t)ls_redis_read_int(&cur) - 1]];
+        struct lb_slice holder = ls_redis_read_bytes(&cur);
+        p->outcome = LADE_DUPLICATE;
+        memcpy(p->holder, holder.p, holder.n);
+        p->holder[holder.n] = 0;
+    }
+    return 0;
+}
+
+static int check_bodies(const struct put_call *pc, lade_err *err)
+{
+    for (size_t i = 0; pc->s->bulk_max > 0 && i < pc->n; i++) {
+        if (pc->put[i].body.n > (size_t)pc->s->bulk_max)
+            return lb_fail(err, LADE_ETOOBIG, "put",
+                           "job %zu has %zu bytes, the server takes %" PRId64
+                           ": raise its proto-max-bulk-len",
+                           i, pc->put[i].body.n, pc->s->bulk_max);
+    }
+    return 0;
+}
+
+int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err)
+{
+    if (n == 0)
+        return 0;
+    struct put_call pc = {.s = ls_redis_of(base), .put = put, .n = n};
+    int rc = check_bodies(&pc, err);
+    if (rc == 0)
+        rc = group(&pc, err);
+    if (rc == 0) {
+        const char **queue = lb_malloc(pc.n_lanes * sizeof(*queue));
+        for (size_t i = 0; queue && i < pc.n_lanes; i++)
+            queue[i] = pc.lane[i].queue;
+        struct ls_redis_ask ask = {encode_put, &pc, "put", false, queue, queue ? pc.n_lanes : 0};
+        struct ls_redis_conn *c;
+        lr_mutex_lock(&pc.s->admin.lock);
+        pc.s->put_seq++;
+        rc = ls_redis_link_conn(pc.s, &pc.s->admin, &c, err);
+        if (rc == 0)
+            rc = ls_redis_ask(pc.s, c, &ask, 1, err);
+        if (rc == 0)
+            rc = read_put(&pc, c, err);
+        lr_mutex_unlock(&pc.s->admin.lock);
+        lb_free(queue);
+    }
+    lb_free(pc.order);
+    lb_free(pc.lane);
+    return rc;
+}

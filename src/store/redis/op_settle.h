@@ -1,0 +1,39 @@
+/*
+ * op_settle.h - the settles of one call, grouped by queue, as part of a round trip
+ *
+ * Thread safety: none; everything between begin and report under the work link.
+ */
+#ifndef LADE_STORE_REDIS_OP_SETTLE_H
+#define LADE_STORE_REDIS_OP_SETTLE_H
+
+#include "store/redis/store_inner.h"
+
+struct ls_redis_settle_lane {
+    size_t first, n; /* in `order` */
+    size_t n_special;
+};
+
+struct ls_redis_settles {
+    struct ls_redis_store *s;
+    struct lq_settle *it;
+    size_t n;
+    uint32_t *order;
+    struct ls_redis_settle_lane *lane;
+    const char **queue;
+    size_t n_queues; /* scripts, and so replies */
+    bool *stale;     /* of each item */
+};
+
+LADE_CHECKED int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
+                                       struct lq_settle *it, size_t n, lade_err *err);
+void ls_redis_settles_fini(struct ls_redis_settles *g);
+void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_conn *c,
+                             bool repeat);
+/* Reply i; false when it is not what the script promises. */
+bool ls_redis_settles_read(struct ls_redis_settles *g, size_t i, struct ls_redis_cursor cur);
+/* Writes the outcomes, once all replies were read. */
+void ls_redis_settles_report(struct ls_redis_settles *g);
+/* The call failed and may have been executed: later settles are compared with it. */
+void ls_redis_settles_doubt(struct ls_redis_settles *g);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * op_take.c - settle_take: settles of each queue and then the take, as scripts in one write; lua/settle.lua, lua/take.lua
+ */
+#include "store/redis/op_settle.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+
+struct trip {
+    struct ls_redis_store *s;
+    struct ls_redis_settles settles;
+    const struct lq_take *take;
+    struct ls_redis_worker *w; /* of take */
+};
+
+static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+{
+    const struct lq_take *take = t->take;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_REDIS_LUA_TAKE, take->lanes.n, take->lanes.n + 9);
+    ls_redis_keys_of(cmd, t->s, take->lanes);
+    ls_redis_arg_str(cmd, take->worker);
+    ls_redis_arg_u64(cmd, LB_MIN(take->max, LQ_TAKE_MAX));
+    ls_redis_arg_int(cmd, take->register_idle);
+    ls_redis_arg_int(cmd, t->w->idle);
+    ls_redis_arg_u64(cmd, t->s->base.config.body_max ? t->s->base.config.body_max : UINT32_MAX);
+    ls_redis_arg_int(cmd, LS_REDIS_ANSWER_BYTES);
+    ls_redis_arg_u64(cmd, t->w->take_seq);
+    ls_redis_arg_int(cmd, repeat || t->w->take_doubt);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    ls_redis_cmd_end(cmd);
+}
+
+static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct trip *t = ctx;
+    ls_redis_settles_encode(&t->settles, c, repeat);
+    if (t->take)
+        encode_take(c, t, repeat);
+}
+
+/* One byte string of a reply into the arena. */
+static struct lb_mut copy(struct lq_leased_vec *out, struct lb_slice s)
+{
+    return lb_arena_copy(&out->arena, s.p, s.n);
+}
+
+/* Room for n more jobs. */
+static bool grow(struct lq_leased_vec *out, size_t n)
+{
+    struct lq_leased *all = lb_arena_alloc(&out->arena, (out->n + n) * sizeof(*all));
+    if (!all)
+        return false;
+    if (out->n > 0)
+        memcpy(all, out->job, out->n * sizeof(*all));
+    out->job = all;
+    return true;
+}
+
+static int read_ids_and_bodies(struct ls_redis_cursor *c, size_t n, struct lq_leased_vec *out,
+                               struct lq_leased *job)
+{
+    for (size_t i = 0; i < n; i++) {
+        job[i].id = copy(out, ls_redis_read_bytes(c));
+        if (!job[i].id.p)
+            return -LADE_ENOMEM;
+    }
+    c->bad |= ls_redis_read_array(c) != n;
+    for (size_t i = 0; !c->bad && i < n; i++) {
+        job[i].body = copy(out, ls_redis_read_bytes(c));
+        if (!job[i].body.p)
+            return -LADE_ENOMEM;
+    }
+    size_t n_hist = ls_redis_read_array(c);
+    c->bad |= n_hist != 0 && n_hist != n;
+    for (size_t i = 0; !c->bad && i < n; i++) {
+        struct lb_slice h = n_hist ? ls_redis_read_bytes_or_null(c) : (struct lb_slice){NULL, 0};
+        job[i].history = copy(out, h.p ? h : lb_slice("", 0));
+        if (!job[i].history.p)
+            return -LADE_ENOMEM;
+    }
+    return 0;
+}
+
+static void read_former(struct ls_redis_cursor *c, size_t n, struct lq_leased *job)
+{
+    c->bad |= ls_redis_read_array(c) != n;
+    for (size_t i = 0; !c->bad && i < n; i++) {
+        struct lb_slice former = ls_redis_read_bytes(c);
+        c->bad |= former.n > LADE_ID_MAX;
+        if (!c->bad)
+            memcpy(job[i].former, former.p, former.n);
+    }
+    c->bad |= ls_redis_read_array(c) != n;
+    for (size_t i = 0; !c->bad && i < n; i++)
+        job[i].begun = ls_redis_read_int(c) != 0;
+}
+
+int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
+                         struct lq_leased_vec *out, lade_err *err)
+{
+    size_t fields = ls_redis_read_array(c);
+    int64_t lane = ls_redis_read_int(c), base = ls_redis_read_int(c);
+    size_t n = ls_redis_read_array(c);
+    c->bad |= (fields != 7 && fields != 9) || lane < 0 || (size_t)lane >= lanes.n || n == 0 ||
+              n > LQ_TAKE_MAX;
+    if (c->bad)
+        return -LADE_EPROTO;
+    if (!grow(out, n))
+        return lb_fail_nomem(err, "take");
+    struct lq_leased *job = out->job + out->n;
+    memset(job, 0, n * sizeof(*job));
+    int rc = read_ids_and_bodies(c, n, out, job);
+    if (rc < 0)
+        return lb_fail_nomem(err, "take");
+    for (size_t i = 0; i < n; i++) {
+        job[i].lane = (uint32_t)lane;
+        job[i].fence = (uint64_t)base + i;
+    }
+    size_t n_over = ls_redis_read_array(c);
+    for (size_t i = 0; !c->bad && i < n_over; i++) {
+        int64_t at = ls_redis_read_int(c);
+        c->bad |= at < 0 || (size_t)at >= n;
+        if (!c->bad)
+            job[at].oversize = true;
+    }
+    size_t n_offsets = ls_redis_read_array(c);
+    c->bad |= n_offsets != 0 && n_offsets != n;
+    for (size_t i = 0; !c->bad && i < n_offsets; i++)
+        job[i].fence = (uint64_t)base + (uint64_t)ls_redis_read_int(c);
+    if (fields == 9)
+        read_former(c, n, job);
+    if (c->bad)
+        return -LADE_EPROTO;
+    out->n += n;
+    return 0;
+}
+
+/* Returns 0 or LADE_STALE. Jobs already appended stay when it fails; the caller cuts them off. */
+static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq_leased_vec *out,
+                     lade_err *err)
+{
+    size_t n = ls_redis_read_array(&cur);
+    int64_t stale = ls_redis_read_int(&cur), now = ls_redis_read_int(&cur);
+    int64_t next = ls_redis_read_int(&cur);
+    if (cur.bad || n < 3)
+        return -LADE_EPROTO;
+    if (stale)
+        return LADE_STALE;
+    for (size_t i = 3; i < n; i++) {
+        int rc = ls_redis_read_leased(&cur, t->take->lanes, out, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (n == 3) {
+        out->now_ms = now;
+        out->next_due_ms = next;
+    }
+    return 0;
+}
+
+/* The take's part of a finished round trip. */
+static int finish_take(const struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
+                       lade_err *err)
+{
+    size_t before = out->n;
+    int rc = read_take(t, ls_redis_conn_reply(c, t->settles.n_queues), out, err);
+    if (rc < 0) {
+        out->n = before;
+        /* The jobs are this worker's all the same: the next take asks for them. */
+        t->w->take_doubt = true;
+        return rc == -LADE_EPROTO ? ls_redis_conn_fail_reply(c, "take", err) : rc;
+    }
+    t->w->take_seq++;
+    t->w->take_doubt = false;
+    t->w->idle = t->take->register_idle && rc == 0 && out->n == before;
+    return rc;
+}
+
+/*
+ * A round trip whose replies are all there. When one of them is an error nothing is handed over: the caller settles
+ * again and is not told STALE for what was done, and the next take gets what this one took.
+ */
+static int finish_trip(struct trip *t, struct ls_redis_conn *c, const struct ls_redis_ask *ask,
+                       struct lq_leased_vec *out, lade_err *err)
+{
+    size_t n = t->settles.n_queues + (t->take != NULL);
+    for (size_t i = 0; i < n; i++) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
+        bool is_error = ls_redis_peek(&cur) == LS_REDIS_ERROR;
+        bool is_bad =
+            !is_error && i < t->settles.n_queues && !ls_redis_settles_read(&t->settles, i, cur);
+        if (!is_error && !is_bad)
+            continue;
+        ls_redis_settles_doubt(&t->settles);
+        if (t->take)
+            t->w->take_doubt = t->w->idle = true;
+        return is_error ? ls_redis_refuse(t->s, c, ask, i, err)
+                        : ls_redis_conn_fail_reply(c, "settle", err);
+    }
+    ls_redis_settles_report(&t->settles);
+    return t->take ? finish_take(t, c, out, err) : 0;
+}
+
+static int run_trip(struct trip *t, struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_redis_ask ask = {encode_trip,        t, "settle", false, t->settles.queue,
+                               t->settles.n_queues};
+    if (t->take)
+        ask = (struct ls_redis_ask){encode_trip,     t, "take", false, t->take->lanes.queue,
+                                    t->take->lanes.n};
+    struct ls_redis_conn *c;
+    int rc = ls_redis_link_conn(t->s, &t->s->work, &c, err);
+    if (rc < 0)
+        return rc;
+    struct ls_redis_call call = {encode_trip, t, ask.where, false, true};
+    rc = ls_redis_conn_call(c, &call, ls_redis_deadline(t->s), err);
+    if (rc == 0)
+        return finish_trip(t, c, &ask, out, err);
+    if (ls_redis_conn_may_have_run(c)) {
+        ls_redis_settles_doubt(&t->settles);
+        if (t->take)
+            t->w->take_doubt = t->w->idle = true;
+    }
+    return rc;
+}
+
+int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
+                         const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
+{
+    struct trip t = {.s = ls_redis_of(base), .take = take};
+    if (n == 0 && !take)
+        return 0;
+    if (take) {
+        t.w = ls_redis_worker_ref(t.s, take->worker);
+        if (!t.w)
+            return lb_fail_nomem(err, "take");
+    }
+    int rc = ls_redis_settles_init(&t.settles, t.s, it, n, err);
+    if (rc == 0) {
+        lr_mutex_lock(&t.s->work.lock);
+        rc = run_trip(&t, out, err);
+        lr_mutex_unlock(&t.s->work.lock);
+    }
+    ls_redis_settles_fini(&t.settles);
+    if (t.w)
+        ls_redis_worker_unref(t.s, t.w);
+    return rc;
+}

@@ -1,0 +1,176 @@
+/*
+ * store_inner.h - what the files of the Redis store share
+ *
+ * Lock order: state before a link; a link is never held while another is taken.
+ */
+#ifndef LADE_STORE_REDIS_STORE_INNER_H
+#define LADE_STORE_REDIS_STORE_INNER_H
+
+#include "base/list.h"
+#include "queue/store.h"
+#include "rt/seam.h"
+#include "store/redis/conn.h"
+#include "store/redis/keys.h"
+#include "store/redis/script.h"
+#include "store/redis/url.h"
+
+/* Index of each script in the table that every connection loads. */
+enum ls_redis_lua {
+    LS_REDIS_LUA_PUT = 0,
+    LS_REDIS_LUA_TAKE,
+    LS_REDIS_LUA_SETTLE,
+    LS_REDIS_LUA_BEGIN,
+    LS_REDIS_LUA_RENEW,
+    LS_REDIS_LUA_LEAVE,
+    LS_REDIS_LUA_RECLAIM,
+    LS_REDIS_LUA_PROMOTE,
+    LS_REDIS_LUA_TRIM,
+    LS_REDIS_LUA_COUNT,
+    LS_REDIS_LUA_PAGE,
+    LS_REDIS_LUA_ROWS,
+    LS_REDIS_LUA_ACT,
+    LS_REDIS_LUA_PURGE,
+    LS_REDIS_LUA_REDRIVE,
+    LS_REDIS_LUA_PAUSE,
+    LS_REDIS_LUA_FORGET,
+    LS_REDIS_LUA_CHECK,
+    LS_REDIS_LUA_TYPES,
+    LS_REDIS_N_LUA
+};
+
+extern const struct ls_redis_script_table ls_redis_scripts;
+
+#define LS_REDIS_ANSWER_BYTES (16 * 1024 * 1024)  /* bodies of one take or page, but one at least */
+#define LS_REDIS_PUT_BYTES    (512 * 1024 * 1024) /* bodies of one put; a server takes 1 GiB */
+#define LS_REDIS_BIG_BODY     (64 * 1024)
+#define LS_REDIS_DOUBTS_MAX   16
+#define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */
+#define LS_REDIS_BLOCK_MS     5000
+
+struct ls_redis_link {
+    struct lr_mutex lock;
+    struct ls_redis_conn *conn; /* guarded by: lock */
+};
+
+/* Settles that ended without an answer; the newest. */
+struct ls_redis_doubt {
+    uint64_t tag;
+    int64_t until; /* mono ns: the server has forgotten the answer then */
+};
+
+/* What this process knows of a worker incarnation. */
+struct ls_redis_worker {
+    struct lb_list node; /* guarded by: state */
+    char id[LADE_ID_MAX + 1];
+    int refs;  /* guarded by: state; the list's own and those of calls */
+    bool gone; /* guarded by: state; not in the list any more */
+    struct lr_event wake;
+    struct ls_redis_conn *bell;            /* of the waiting thread */
+    char (*bell_lanes)[LADE_NAME_MAX + 1]; /* of the outstanding BLPOP */
+    size_t n_bell_lanes;
+    uint64_t take_seq, won_seq; /* guarded by: work link */
+    bool take_doubt, won_doubt; /* guarded by: work link; the last call ended without an answer */
+    bool idle;                  /* guarded by: work link; may be registered as idle */
+    struct lb_buf stops;        /* guarded by: beat link; "queue\0text\0" of the last renew */
+};
+
+struct ls_redis_store {
+    struct lq_store base;
+    struct ls_redis_url url;
+    char client[LADE_ID_MAX + 1]; /* names this store at the server, for answers it remembers */
+    int64_t bulk_max;             /* longest string the server accepts; 0 = unknown */
+    struct ls_redis_link admin, work, beat;
+    uint64_t put_seq;                                 /* guarded by: admin link */
+    uint64_t settle_tag;                              /* guarded by: work link */
+    struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
+    size_t n_doubts;
+    struct lr_mutex state;
+    struct lb_list workers; /* guarded by: state */
+};
+
+static inline struct ls_redis_store *ls_redis_of(struct lq_store *s)
+{
+    return LB_CONTAINER_OF(s, struct ls_redis_store, base);
+}
+
+int64_t ls_redis_deadline(const struct ls_redis_store *s);
+/* The connection of a link, made when it is not there. The link is locked by the caller. */
+LADE_CHECKED int ls_redis_link_conn(struct ls_redis_store *s, struct ls_redis_link *l,
+                                    struct ls_redis_conn **out, lade_err *err);
+LADE_CHECKED int ls_redis_conn_make(struct ls_redis_store *s, bool blocking,
+                                    struct ls_redis_conn **out, lade_err *err);
+
+/* One call of this store: the lanes are for messages only. */
+struct ls_redis_ask {
+    void (*encode)(struct ls_redis_conn *c, void *ctx, bool repeat);
+    void *ctx;
+    const char *where;
+    bool once;
+    const char *const *queue;
+    size_t n_queues;
+};
+
+/*
+ * Locks nothing: the caller holds the link. 0: n replies are there and none is an error. < 0 as conn.h, and EFOREIGN
+ * naming the key, EFORMAT naming the version.
+ */
+LADE_CHECKED int ls_redis_ask(struct ls_redis_store *s, struct ls_redis_conn *c,
+                              const struct ls_redis_ask *ask, size_t n, lade_err *err);
+/* Reply i is an error: the failure for it. */
+LADE_CHECKED int ls_redis_refuse(struct ls_redis_store *s, struct ls_redis_conn *c,
+                                 const struct ls_redis_ask *ask, size_t i, lade_err *err);
+
+/* Finds or makes; NULL when out of memory or descriptors. Give it back with ls_redis_worker_unref. */
+struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char *id);
+void ls_redis_worker_unref(struct ls_redis_store *s, struct ls_redis_worker *w);
+/* The incarnation is no more. */
+void ls_redis_worker_forget(struct ls_redis_store *s, const char *id);
+/* For close. */
+void ls_redis_workers_fini(struct ls_redis_store *s);
+
+void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
+                      struct lq_lanes lanes);
+
+/* The ops, by file. */
+int ls_redis_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
+int ls_redis_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+                         const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+int ls_redis_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+                   lade_err *err);
+int ls_redis_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop, size_t max,
+                   size_t *n_stop, lade_err *err);
+int ls_redis_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes, lade_err *err);
+int ls_redis_reclaim(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+                     lade_err *err);
+int ls_redis_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+                     int64_t *next_ms, lade_err *err);
+int ls_redis_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
+int ls_redis_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
+                  lade_err *err);
+void ls_redis_wake(struct lq_store *s, const char *worker);
+int ls_redis_queues(struct lq_store *s, struct lb_arena *arena, const char ***name, size_t *n,
+                    lade_err *err);
+int ls_redis_count(struct lq_store *s, const char *queue, lade_queue_info *out, lade_err *err);
+int ls_redis_get(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
+                 lade_err *err);
+int ls_redis_list(struct lq_store *s, const char *queue, enum lade_state state, lade_cursor *cursor,
+                  size_t limit, struct lq_row_vec *out, lade_err *err);
+int ls_redis_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+                 const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
+int ls_redis_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+                   size_t *n, lade_err *err);
+int ls_redis_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
+int ls_redis_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
+int ls_redis_forget(struct lq_store *s, const char *queue, lade_err *err);
+int ls_redis_list_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out,
+                          size_t *n, lade_err *err);
+int ls_redis_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+
+/*
+ * Decodes {lane, first fence, ids, bodies, histories, oversize, offsets[, formers, begun]} from the cursor and appends the
+ * jobs. -LADE_EPROTO leaves `bad` in the cursor, -LADE_ENOMEM.
+ */
+LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
+                                      struct lq_leased_vec *out, lade_err *err);
+
+#endif
