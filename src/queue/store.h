@@ -27,6 +27,7 @@
  *   nothing (0, n = 0); list gives EMPTY; act gives NOT_FOUND for each id.
  * - An incarnation that is not live (never registered, left, reclaimed, or past its lease) is handed nothing: take and
  *   reclaim then return LADE_STALE; settles of the same call are done all the same. settle asks for the fence only.
+ * - The lanes of a take, reclaim or wait are among those of the incarnation's renew; others may count as not live.
  * - Reclaim voids the dead incarnations it meets, also those that hold nothing any more; renew is STALE from then on.
  * - take leaves paused lanes wholly alone: it does not promote there and next_due_ms does not count them.
  * - Whatever makes a job ready (put, promote, settle to READY, RETRY, redrive, resume) wakes an idle worker of the

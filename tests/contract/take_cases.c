@@ -72,7 +72,7 @@ static void take_fetches_from_sixty_four_lanes(void **state)
 static void take_of_nothing_is_no_failure(void **state)
 {
     (void)state;
-    ct_join("w", "q");
+    ct_join("w", "q r");
     assert_int_equal(ct_take("w", "q", 10), 0);
     assert_int_equal(ct.got.next_due_ms, 0);
     ct_add("q", "a");

@@ -8,6 +8,7 @@
  *                         64 KiB, gr and gc ghosts among ready and completed, scan cursor of reclaim, and what only
  *                         grows: enqueued, completed, failed, dead
  *   P jobs          HASH  id -> body, for every job the queue knows
+ *   P since         HASH  ready id -> ms, for those whose id does not tell since when they are ready
  *   P hist          HASH  id -> history, for jobs that have one
  *   P ready:<level> LIST  ids, served from the head
  *   P ghost         HASH  level id, or "c" id -> entries of that list that are no longer true (lua/job.lua)
@@ -28,7 +29,7 @@
  *                         reclaim, for a repeat after a lost reply; these end by themselves after LS_REDIS_MEMORY_MS
  *
  *   <ns>:queues     SET   names
- *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency name queue,queue,..."
+ *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency length name queue,queue,..."
  *
  * The fence follows the server's clock in microseconds, so it grows even when the data of a queue is lost.
  *
@@ -50,5 +51,8 @@
 /* Adds "<ns>:{<queue>}:<name>" or "<ns>:<name>" to a command. */
 void ls_redis_key(struct ls_redis_cmd *cmd, const char *ns, const char *queue, const char *name);
 void ls_redis_key_ns(struct ls_redis_cmd *cmd, const char *ns, const char *name);
+
+/* The time in a time-ordered id (ident.h), ms since 1970; 0 for any other id. */
+int64_t ls_redis_id_time(struct lb_slice id);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/base.h"
 #include "base/err.h"
-#include "base/ident.h"
 #include "base/mem.h"
 #include "store/redis/rows.h"
 #include "store/redis/store_inner.h"
@@ -108,22 +107,6 @@ static void encode_about(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     ls_redis_cmd_end(cmd);
 }
 
-/* The time in a time-ordered id, 0 for any other: the store keeps no time of its own with a ready job. */
-static int64_t id_time(struct lb_slice id)
-{
-    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    int64_t ms = 0;
-    if (id.n != LB_ULID_LEN)
-        return 0;
-    for (size_t i = 0; i < 10; i++) {
-        const char *d = id.p[i] ? strchr(digits, id.p[i]) : NULL;
-        if (!d)
-            return 0;
-        ms = ms * 32 + (d - digits);
-    }
-    return ms;
-}
-
 static int read_count(struct ls_redis_conn *c, const char *queue, lade_queue_info *out,
                       lade_err *err)
 {
@@ -144,8 +127,10 @@ static int read_count(struct ls_redis_conn *c, const char *queue, lade_queue_inf
     info.total_failed = (uint64_t)ls_redis_read_int(&cur);
     info.total_dead = (uint64_t)ls_redis_read_int(&cur);
     info.n_workers = (size_t)ls_redis_read_int(&cur);
-    for (size_t i = 14; i < n; i++) {
-        int64_t ms = id_time(ls_redis_read_bytes(&cur));
+    for (size_t i = 14; i + 1 < n; i += 2) {
+        int64_t ms = ls_redis_id_time(ls_redis_read_bytes(&cur));
+        int64_t since = ls_redis_read_int(&cur);
+        ms = since ? since : ms;
         if (ms > 0 && ms < now)
             info.latency = LB_MAX(info.latency, (now - ms) * LADE_MILLISECOND);
     }

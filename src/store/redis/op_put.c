@@ -16,6 +16,7 @@ struct lane {
     size_t first, n; /* in `order` */
     size_t n_special;
     size_t longest;
+    bool untimed; /* some ids are not time-ordered */
 };
 
 struct put_call {
@@ -62,6 +63,7 @@ static int group(struct put_call *pc, lade_err *err)
         struct lane *l = &pc->lane[last];
         l->n++;
         l->n_special += is_special(p);
+        l->untimed |= !ls_redis_id_time(p->id);
         l->longest = LB_MAX(l->longest, p->body.n);
         bytes += p->body.n;
     }
@@ -95,6 +97,7 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
 {
     ls_redis_arg_u64(cmd, l->n);
     ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
+    ls_redis_arg_int(cmd, l->untimed);
     ls_redis_arg_u64(cmd, l->n_special);
     for (size_t i = 0; i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];

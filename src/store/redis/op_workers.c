@@ -70,6 +70,7 @@ static int read_first(struct workers_call *w, struct ls_redis_conn *c, struct lb
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     (void)ls_redis_read_array(&cur);
     int64_t now = ls_redis_read_int(&cur) * LADE_SECOND;
+    now += ls_redis_read_int(&cur) * 1000;
     cur = ls_redis_conn_reply(c, 1);
     size_t there = ls_redis_read_array(&cur) / 2;
     w->info = lb_arena_alloc(arena, (there + 1) * sizeof(*w->info));

@@ -7,7 +7,7 @@ local P = prefix(KEYS[1])
 local verb = ARGV[1]
 local meta = call('HMGET', P .. 'meta', 'v', 'paused')
 check_format(meta[1])
-for _, hash in ipairs({'jobs', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held'}) do
+for _, hash in ipairs({'jobs', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
     call('HLEN', P .. hash)
 end
 for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
@@ -73,6 +73,7 @@ local function retry(id, state, level)
         zero_counts(P, id)
     end
     call('RPUSH', P .. 'ready:' .. level, id)
+    note_since(P, {id}, 1, 1)
     revived = revived + 1
     return DONE
 end
@@ -91,6 +92,7 @@ local function finish(id, state, level, where)
     end
     unlink(id, state, level)
     release(P, {id}, 1, 1, false)
+    forget_since(P, {id}, 1, 1)
     if verb == '1' then
         call('ZADD', P .. 'dead', now, id)
         call('HSET', P .. 'fin', id, 'd' .. level .. 'k ' .. now .. ' ')

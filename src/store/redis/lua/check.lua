@@ -124,12 +124,14 @@ for id in pairs(jobs) do
         report('job %s has a body but no state', id)
     end
 end
-for _, hash in ipairs({'hist', 'uk', 'mark'}) do
+for _, hash in ipairs({'hist', 'uk', 'mark', 'since'}) do
     for _, id in ipairs(call('HKEYS', P .. hash)) do
         if not jobs[id] then
             report('%s of job %s, which is not there', hash, id)
         elseif hash == 'mark' and place[id] ~= 'active' then
             report('job %s is marked to be stopped but %s', id, place[id] or 'nowhere')
+        elseif hash == 'since' and place[id] ~= 'ready' then
+            report('job %s is noted as waiting but %s', id, place[id] or 'nowhere')
         end
     end
 end

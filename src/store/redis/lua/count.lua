@@ -2,7 +2,7 @@
 --
 -- KEYS  meta
 -- Answers {} for a queue that is not there, or {now, scheduled, ready, active, retrying, completed, dead, cancelled, paused,
--- enqueued, completed ever, failed ever, dead ever, live workers, first id of each ready list...}
+-- enqueued, completed ever, failed ever, dead ever, live workers, then of the first job of each ready list: id, and since when or 0}
 local P = prefix(KEYS[1])
 local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'paused', 'enqueued', 'completed', 'failed', 'dead')
 if not meta[1] then
@@ -25,6 +25,7 @@ for i = 1, #levels do
     for j = 1, #heads do
         if ghosts <= 0 or call('HEXISTS', P .. 'ghost', level .. heads[j]) == 0 then
             out[#out + 1] = heads[j]
+            out[#out + 1] = tonumber(call('HGET', P .. 'since', heads[j]) or 0)
             break
         end
     end

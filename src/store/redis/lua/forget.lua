@@ -11,7 +11,7 @@ check_format(meta[1])
 if call('HLEN', P .. 'jobs') > 0 then
     return 2
 end
-for _, name in ipairs({'meta', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease'}) do
+for _, name in ipairs({'meta', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since'}) do
     call('DEL', P .. name)
 end
 for level = 0, 8 do

@@ -71,12 +71,20 @@ local function release(P, ids, a, b, started)
     end
 end
 
+-- These are not ready any more.
+local function forget_since(P, ids, a, b)
+    if b >= a and call('HLEN', P .. 'since') > 0 then
+        spread('HDEL', P .. 'since', ids, a, b)
+    end
+end
+
 -- Removes everything of jobs that stand in no list or set any more.
 local function drop(P, ids, a, b)
     if b < a then
         return
     end
     local fins, hists, locks = call('HLEN', P .. 'fin'), call('HLEN', P .. 'hist'), call('HLEN', P .. 'uk')
+    forget_since(P, ids, a, b)
     release(P, ids, a, b, false)
     spread('HDEL', P .. 'jobs', ids, a, b)
     if fins > 0 then
@@ -145,6 +153,7 @@ local function promote(P, n)
     end
     for level, list in pairs(lists) do
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
+        note_since(P, list, 1, #list)
     end
     return done
 end

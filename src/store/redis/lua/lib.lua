@@ -85,6 +85,16 @@ local function ring(P, n)
     end
 end
 
+-- A job's id tells since when it waits when it is a time-ordered id that was ready at once; `since` tells it of the others.
+local function note_since(P, ids, a, b)
+    local kv, n = {}, 0
+    for i = a, b do
+        kv[n + 1], kv[n + 2] = ids[i], now
+        n = n + 2
+    end
+    spread('HSET', P .. 'since', kv, 1, n)
+end
+
 -- When the first scheduled or retrying job is due, or nil. A score is due ms + level / 16.
 local function first_due(P)
     local s = call('ZRANGE', P .. 'scheduled', 0, 0, 'WITHSCORES')[2]

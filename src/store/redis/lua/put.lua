@@ -2,7 +2,7 @@
 --
 -- KEYS  <ns>:queues, then one meta for each lane
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
---       for each lane: n, longest body or 0, n special;
+--       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), n special;
 --                      n times id, body; for each special: index, due kind, ms, unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
@@ -36,9 +36,10 @@ local function due_of(special)
 end
 
 -- Reads what lane `lane` will need and decides about each job.
-local function look(lane, n, special)
+local function look(lane, n, special, untimed)
     local P = prefix(KEYS[lane + 1])
-    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n}
+    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n,
+               untimed = untimed and {}}
     local ids = {}
     for i = 1, n do
         ids[i] = ARGV[at + 2 * i - 2]
@@ -75,6 +76,9 @@ local function look(lane, n, special)
                 p.head = min(p.head or due, due)
             else
                 list[#list + 1] = id
+                if untimed and (#id ~= 26 or not find(id, '^0[0-9A-HJKMNP-TV-Z]+$')) then
+                    p.untimed[#p.untimed + 1] = id
+                end
             end
         end
     end
@@ -90,6 +94,9 @@ local function look(lane, n, special)
     end
     for level in pairs(p.lists) do
         call('LLEN', P .. 'ready:' .. level)
+    end
+    if untimed then
+        call('HLEN', P .. 'since')
     end
     if p.head then
         p.was = first_due(P)
@@ -137,6 +144,9 @@ local function write(p, longest)
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         ready = ready + #list
     end
+    if p.untimed then
+        note_since(P, p.untimed, 1, #p.untimed)
+    end
     spread('ZADD', P .. 'scheduled', p.due, 1, #p.due)
     for i = 1, #p.locks do
         local key, id, sp = unpack(p.locks[i])
@@ -152,9 +162,10 @@ end
 call('SCARD', KEYS[1])
 local longest = {}
 for lane = 1, #KEYS - 1 do
-    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 2])
+    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
     longest[lane] = tonumber(ARGV[at + 1])
-    at = at + 3
+    local untimed = ARGV[at + 2] == '1'
+    at = at + 4
     local special
     if n_special > 0 then
         special = {}
@@ -165,7 +176,7 @@ for lane = 1, #KEYS - 1 do
             s = s + 6
         end
     end
-    plan[lane] = look(lane, n, special)
+    plan[lane] = look(lane, n, special, untimed)
     at = at + 2 * n + 6 * n_special
 end
 for lane = 1, #plan do

@@ -163,7 +163,7 @@ local function reclaim(P, lane)
         n[found[i].former] = (n[found[i].former] or 0) + 1
     end
     for w, held in pairs(dead) do
-        if held == 0 or call('HINCRBY', P .. 'held', w, -(n[w] or 0)) <= 0 then
+        if held == 0 or call('HINCRBY', P .. 'held', w, n[w] and -n[w] or 0) <= 0 then
             forget_worker(P, w)
         end
     end

@@ -22,6 +22,7 @@ end
 spread('HDEL', P .. 'fin', ids, 1, #ids)
 for level, list in pairs(lists) do
     spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
+    note_since(P, list, 1, #list)
 end
 if not meta[2] then
     ring(P, #ids)

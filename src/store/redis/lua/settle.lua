@@ -205,6 +205,7 @@ if n_special > 0 then
     spread('ZADD', P .. 'scheduled', scheduled, 1, #scheduled)
     for level, list in pairs(ready) do
         spread('LPUSH', P .. 'ready:' .. level, list, 1, #list)
+        note_since(P, list, 1, #list)
     end
     if not meta[2] then
         ring(P, n_ready > 0 and n_ready or soonest and soonest < (was_due or math.huge) and 1 or 0)

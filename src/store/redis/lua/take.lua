@@ -101,6 +101,7 @@ local function lease(P, lane, level, ids, meta)
     meta.fence = base + n - 1
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
+    forget_since(P, ids, 1, n)
     local hist, list = {}, {}
     if call('HLEN', P .. 'hist') > 0 then
         hist = fetch('HMGET', P .. 'hist', ids, 1, n)
