@@ -35,7 +35,7 @@ local function find_job(id)
     end
     local body = call('HGET', P .. 'jobs', id)
     if body then
-        return 'r', sub(body, 2, 2)
+        return 'r', tostring(level_of(body))
     end
 end
 

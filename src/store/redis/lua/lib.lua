@@ -33,6 +33,12 @@ local function want(key, kind)
     end
 end
 
+-- The level a body names; one that cannot be read is served like the others (LQ_BODY_LEVEL_AT, LQ_LEVEL_DEFAULT).
+local function level_of(body)
+    local c = byte(body, 2)
+    return c and c >= 48 and c <= 56 and c - 48 or 4
+end
+
 local function check_format(v)
     if v and tonumber(v) ~= FORMAT then
         refuse('LADEFORMAT ' .. tostring(v))

@@ -66,7 +66,7 @@ local function look(lane, n, special, untimed)
             p.n = p.n - 1
         else
             seen[id] = true
-            local level = byte(ARGV[at + 2 * i - 1], 2) - 48
+            local level = level_of(ARGV[at + 2 * i - 1])
             local list = p.lists[level] or {}
             p.lists[level] = list
             local due = due_of(sp)
