@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define REPLY_MAX (1024 * 1024)
+#define REPLY_MAX 1048576
 
 static enum ls_redis_scanned scan_pieces(const uint8_t *p, size_t n, size_t piece, size_t *len)
 {
@@ -170,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t whole;
     size_t pieces;
     enum ls_redis_scanned r = scan_pieces(p, n, n, &whole);
-    LB_CHECK(scan_pieces(p, n, 1 + seed % 37, &pieces) == r);
+    LB_CHECK(scan_pieces(p, n, 1 + (size_t)seed % 37, &pieces) == r);
     (void)ls_redis_refusal_of(lb_slice(p, n), NULL);
     if (r != LS_REDIS_SCAN_DONE)
         return 0;

@@ -22,7 +22,7 @@
 #define SPIN_NS     50000
 #define SPIN_MISSES 4
 #define SPIN_PROBE  16
-#define READ_MIN    (16 * 1024)
+#define READ_MIN    16384
 #define IDLE_NS \
     (10 * LADE_MILLISECOND) /* after that long a connection is looked at before it is used */
 
@@ -318,7 +318,7 @@ static int spin(struct ls_redis_conn *c, int64_t deadline, const char *where, la
     }
     int64_t end = lb_deadline_in(SPIN_NS);
     end = LB_MIN(end, deadline);
-    enum ls_redis_io io;
+    enum ls_redis_io io = LS_REDIS_IO_READ;
     int rc;
     do
         rc = read_some(c, &io, where, err);

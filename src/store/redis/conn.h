@@ -33,10 +33,9 @@
 struct ls_redis_conn;
 struct ls_redis_script_table;
 
-#define LS_REDIS_PIPELINE_MAX 4096 /* commands of one call */
-#define LS_REDIS_REPLY_MAX    (256u * 1024 * 1024)
-#define LS_REDIS_KEEP_BUF \
-    (1024 * 1024) /* a buffer that grew beyond this is given back after the call */
+#define LS_REDIS_PIPELINE_MAX 4096      /* commands of one call */
+#define LS_REDIS_REPLY_MAX    268435456 /* 256 MiB */
+#define LS_REDIS_KEEP_BUF     1048576 /* a buffer that grew beyond this is given back after the call */
 
 struct ls_redis_conn_config {
     const struct ls_redis_url *url; /* borrowed for the connection's life */

@@ -18,9 +18,9 @@
 
 /* scan ----------------------------------------------------------------------------------------------------------- */
 
-#define LS_REDIS_DEPTH_MAX 16                /* arrays within arrays, attributes included */
-#define LS_REDIS_LINE_MAX  (64 * 1024)       /* simple strings, errors, numbers */
-#define LS_REDIS_ITEMS_MAX (4 * 1024 * 1024) /* values of one reply */
+#define LS_REDIS_DEPTH_MAX 16      /* arrays within arrays, attributes included */
+#define LS_REDIS_LINE_MAX  65536   /* simple strings, errors, numbers */
+#define LS_REDIS_ITEMS_MAX 4194304 /* values of one reply */
 
 enum ls_redis_scanned {
     LS_REDIS_SCAN_DONE = 0, /* one whole reply: it ends at scan.at */

@@ -13,7 +13,7 @@
 #include "base/ident.h"
 #include "base/mem.h"
 
-#define MAX (1024 * 1024)
+#define MAX 1048576
 
 /* Writes the reply as text: i1 "bytes" [a b] {k v} null ... */
 static void render(struct ls_redis_cursor *c, struct lb_buf *out)
@@ -167,73 +167,73 @@ static void random_pieces_give_the_same_replies(void **state)
     lb_buf_fini(&all);
 }
 
+static const struct {
+    const char *wire;
+    size_t n;
+} bad[] = {
+    {W("x\r\n")},
+    {W("\0\r\n")},
+    {W("\r\n")},
+    {W("OK\r\n")},
+    {W("HTTP/1.1 400 Bad\r\n")},
+    {W(":\r\n")},
+    {W(":-\r\n")},
+    {W(": 1\r\n")},
+    {W(":1 \r\n")},
+    {W(":0x10\r\n")},
+    {W(":1e9999\r\n")},
+    {W(":1\rx")},
+    {W(":1\n")},
+    {W(":9223372036854775808\r\n")},
+    {W(":-9223372036854775809\r\n")},
+    {W(":18446744073709551616\r\n")},
+    {W(":99999999999999999999999")},
+    {W("$-2\r\n")},
+    {W("$3000000000\r\n")},
+    {W("$4294967296\r\n")},
+    {W("$2147483648\r\n")},
+    {W("$9223372036854775807\r\n")},
+    {W("$18446744073709551615\r\n")},
+    {W("$\r\n")},
+    {W("$a\r\n")},
+    {W("$1\r\nab\r\n")},
+    {W("$3\r\nab\r\n\r")},
+    {W("$1\r\na\n\r")},
+    {W("*-2\r\n")},
+    {W("*4294967297\r\n")},
+    {W("*9223372036854775807\r\n")},
+    {W("%4611686018427387904\r\n")},
+    {W("%-1\r\n")},
+    {W("~-1\r\n")},
+    {W("|-1\r\n")},
+    {W("!-1\r\n")},
+    {W("=-1\r\n")},
+    {W("=3\r\ntxt\r\n")},
+    {W("=4\r\ntext\r\n")},
+    {W("#x\r\n")},
+    {W("#\r\n")},
+    {W("#tt\r\n")},
+    {W("_x\r\n")},
+    {W("(\r\n")},
+    {W("(1.5\r\n")},
+    {W("(-\r\n")},
+    {W(",\r\n")},
+    {W(",1.\r\n")},
+    {W(",.5\r\n")},
+    {W(",1e\r\n")},
+    {W(",infinity\r\n")},
+    {W(",1,5\r\n")},
+    {W("+a\nb\r\n")},
+    {W("+a\rb\r\n")},
+    {W("*?\r\n")},
+    {W("$?\r\n")},
+    {W("*2\r\n:1\r\n+\n")},
+};
+
 /* C-096: numbers that are none, out of range, or not what follows. */
 static void malformed_replies_are_refused(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *wire;
-        size_t n;
-    } bad[] = {
-        {W("x\r\n")},
-        {W("\0\r\n")},
-        {W("\r\n")},
-        {W("OK\r\n")},
-        {W("HTTP/1.1 400 Bad\r\n")},
-        {W(":\r\n")},
-        {W(":-\r\n")},
-        {W(": 1\r\n")},
-        {W(":1 \r\n")},
-        {W(":0x10\r\n")},
-        {W(":1e9999\r\n")},
-        {W(":1\rx")},
-        {W(":1\n")},
-        {W(":9223372036854775808\r\n")},
-        {W(":-9223372036854775809\r\n")},
-        {W(":18446744073709551616\r\n")},
-        {W(":99999999999999999999999")},
-        {W("$-2\r\n")},
-        {W("$3000000000\r\n")},
-        {W("$4294967296\r\n")},
-        {W("$2147483648\r\n")},
-        {W("$9223372036854775807\r\n")},
-        {W("$18446744073709551615\r\n")},
-        {W("$\r\n")},
-        {W("$a\r\n")},
-        {W("$1\r\nab\r\n")},
-        {W("$3\r\nab\r\n\r")},
-        {W("$1\r\na\n\r")},
-        {W("*-2\r\n")},
-        {W("*4294967297\r\n")},
-        {W("*9223372036854775807\r\n")},
-        {W("%4611686018427387904\r\n")},
-        {W("%-1\r\n")},
-        {W("~-1\r\n")},
-        {W("|-1\r\n")},
-        {W("!-1\r\n")},
-        {W("=-1\r\n")},
-        {W("=3\r\ntxt\r\n")},
-        {W("=4\r\ntext\r\n")},
-        {W("#x\r\n")},
-        {W("#\r\n")},
-        {W("#tt\r\n")},
-        {W("_x\r\n")},
-        {W("(\r\n")},
-        {W("(1.5\r\n")},
-        {W("(-\r\n")},
-        {W(",\r\n")},
-        {W(",1.\r\n")},
-        {W(",.5\r\n")},
-        {W(",1e\r\n")},
-        {W(",infinity\r\n")},
-        {W(",1,5\r\n")},
-        {W("+a\nb\r\n")},
-        {W("+a\rb\r\n")},
-        {W("*?\r\n")},
-        {W("$?\r\n")},
-        {W("*2\r\n:1\r\n+\n")},
-    };
 
     for (size_t i = 0; i < LB_ARRAY_LEN(bad); i++) {
         struct ls_redis_scan s;
@@ -266,7 +266,7 @@ static void limits_hold_and_nothing_is_allocated(void **state)
     (void)state;
     struct lb_buf b;
     lb_buf_init(&b);
-    (void)lb_buf_reserve(&b, 4 * LS_REDIS_LINE_MAX);
+    (void)lb_buf_reserve(&b, 4 * (size_t)LS_REDIS_LINE_MAX);
     lb_mem_fail_after(0);
     uint64_t before = lb_mem_count();
     for (int i = 0; i < LS_REDIS_DEPTH_MAX; i++)
@@ -296,7 +296,7 @@ static void limits_hold_and_nothing_is_allocated(void **state)
 
     lb_buf_clear(&b);
     lb_buf_add_byte(&b, '+');
-    memset(lb_buf_reserve(&b, 2 * LS_REDIS_LINE_MAX), 'x', 2 * LS_REDIS_LINE_MAX);
+    memset(lb_buf_reserve(&b, 2 * (size_t)LS_REDIS_LINE_MAX), 'x', 2 * (size_t)LS_REDIS_LINE_MAX);
     b.n += LS_REDIS_LINE_MAX;
     assert_int_equal(scan_text(&b, MAX), LS_REDIS_SCAN_MORE);
     b.n++;
@@ -318,7 +318,7 @@ static void small_pieces_of_a_big_reply_cost_no_rescan(void **state)
     for (int i = 0; i < 20000; i++)
         lb_buf_add_fmt(&b, i % 2 ? "+%050d\r\n" : "$50\r\n%050d\r\n", i);
     struct ls_redis_scan s;
-    ls_redis_scan_init(&s, 4 * MAX);
+    ls_redis_scan_init(&s, 4 * (size_t)MAX);
     for (size_t n = 0; n < b.n; n++)
         assert_int_equal(ls_redis_scan(&s, b.p, n), LS_REDIS_SCAN_MORE);
     assert_int_equal(ls_redis_scan(&s, b.p, b.n), LS_REDIS_SCAN_DONE);

@@ -356,7 +356,7 @@ int ls_redis_url_parse(struct ls_redis_url *out, const char *url, lade_err *err)
 void ls_redis_url_fini(struct ls_redis_url *u)
 {
     if (u->password)
-        explicit_bzero((char *)(uintptr_t)u->password, strlen(u->password));
+        explicit_bzero(u->mem + (u->password - u->mem), strlen(u->password));
     lb_free(u->mem);
     *u = (struct ls_redis_url){0};
 }
