@@ -1,0 +1,23 @@
+/* model_ops.h - what model_ops.c and model_acts.c share */
+#ifndef LADE_TESTS_MODEL_MODEL_OPS_H
+#define LADE_TESTS_MODEL_MODEL_OPS_H
+
+#include "model.h"
+
+void *tm_alloc(struct world *w, size_t size);
+char *tm_draw_id(struct world *w);
+struct lq_lanes tm_draw_lanes(struct world *w);
+struct lq_lanes tm_all_lanes(struct world *w);
+void tm_same_result(struct world *w, const char *op, const int *rc, const lade_err *err);
+/* The lease of a job that is not over, or NULL. */
+struct lease *tm_find_lease(struct world *w, int queue, const char *id);
+/* NULL when there was none yet. */
+struct lease *tm_draw_lease(struct world *w);
+void tm_add_lease(struct world *w, const struct lq_take *take, const struct lq_leased *m,
+                  const struct lq_leased *s);
+void tm_compare_taken(struct world *w, const struct lq_take *take, const struct lq_leased_vec *got);
+
+void tm_op_put(struct world *w);
+void tm_op_settle_take(struct world *w);
+
+#endif
