@@ -29,7 +29,8 @@
  *   reclaim then return LADE_STALE; settles of the same call are done all the same. settle asks for the fence only.
  * - The lanes of a take, reclaim or wait are among those of the incarnation's renew; others may count as not live.
  * - Reclaim voids the dead incarnations it meets, also those that hold nothing any more; renew is STALE from then on.
- * - take leaves paused lanes wholly alone: it does not promote there and next_due_ms does not count them.
+ * - take promotes in a lane when it comes to it and still wants jobs, not in lanes it does not come to. It leaves paused
+ *   lanes wholly alone: it does not promote there and next_due_ms does not count them.
  * - Whatever makes a job ready (put, promote, settle to READY, RETRY, redrive, resume) wakes an idle worker of the
  *   queue, and so does a put or settle whose job is the next to be due there.
  * - Several jobs handed back by one call are put first one after the other: the last of them is served first.

@@ -284,7 +284,7 @@ static void op_forget(struct world *w)
     tm_trace(w, "forget %s%s", tm_queue(queue), empty ? ", emptied" : "");
     for (int i = 0; i < N_SIDES; i++) {
         for (int k = 0; empty && k < N_IDS; k++) {
-            char id[12];
+            char id[16];
             int outcome = -1;
             (void)snprintf(id, sizeof(id), "j%d", k);
             struct lb_slice one = lb_slice_str(id);

@@ -55,18 +55,17 @@ static bool hand_out(struct lq_store *s, struct ls_memory_job *j, struct ls_memo
     return true;
 }
 
-/* Promotes in the lanes that are not paused and returns how many jobs are ready there. */
-static size_t promote_lanes(struct ls_memory_home *h, struct lq_lanes lanes, int64_t now_ms)
+/* How many jobs the lanes that are not paused can give at most. */
+static size_t count_waiting(struct ls_memory_home *h, struct lq_lanes lanes)
 {
-    size_t ready = 0;
+    size_t n = 0;
     for (size_t i = 0; i < lanes.n; i++) {
-        struct ls_memory_queue *q = ls_memory_queue_find(h, lanes.queue[i]);
-        if (!q || q->paused)
-            continue;
-        (void)ls_memory_queue_promote(h, q, now_ms, LQ_TAKE_MAX);
-        ready += q->order[LADE_STATE_READY].n;
+        const struct ls_memory_queue *q = ls_memory_queue_find(h, lanes.queue[i]);
+        if (q && !q->paused)
+            n += q->order[LADE_STATE_READY].n + q->order[LADE_STATE_SCHEDULED].n +
+                 q->order[LADE_STATE_RETRYING].n;
     }
-    return ready;
+    return n;
 }
 
 /* False when out of memory. */
@@ -77,6 +76,7 @@ static bool take_from(struct lq_store *s, const struct lq_take *take, uint32_t l
     struct ls_memory_queue *q = ls_memory_queue_find(h, take->lanes.queue[lane]);
     if (!q || q->paused)
         return true;
+    (void)ls_memory_queue_promote(h, q, now_ms, LQ_TAKE_MAX);
     struct ls_memory_worker *w = ls_memory_worker_find(h, take->worker);
     struct ls_memory_node *first;
     for (size_t n = 0; n < max && (first = ls_memory_order_first(&q->order[LADE_STATE_READY]));
@@ -107,7 +107,7 @@ int ls_memory_take(struct lq_store *s, const struct lq_take *take, struct lq_lea
     if (!ls_memory_worker_is_live(w, now_ms))
         return LADE_STALE;
     size_t max = LB_MIN(take->max, LQ_TAKE_MAX);
-    max = LB_MIN(max, promote_lanes(h, take->lanes, now_ms));
+    max = LB_MIN(max, count_waiting(h, take->lanes));
     if (max > 0 && !reserve(out, max))
         return lb_fail_nomem(err, "take");
     size_t before = out->n;
