@@ -6,6 +6,7 @@
  * - fences: each side has its own numbers, kept with each lease; only their validity is compared;
  * - the order of what falls due or ends in the same millisecond: due times are drawn so that no two are equal, at most
  *   one job of a queue enters an ended state in one op, and time passes after each op;
+ * - when jobs that operators ended are held to the bounds of retention: a trim follows at once;
  * - which jobs a bounded purge removes first: purges are repeated until nothing is left;
  * - exact times, when the store has a clock of its own: delays are then 0 or hours that lie minutes apart, and a worker
  *   dies by a renewal for one millisecond.

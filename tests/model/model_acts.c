@@ -180,6 +180,24 @@ static void note_act(struct world *w, int queue, const char *id, enum lade_job_v
         l->mark = (int)verb + 1;
 }
 
+static void trim_both(struct world *w)
+{
+    size_t total[N_SIDES] = {0};
+    lade_err err = {0};
+    for (int q = 0; q < N_QUEUES; q++) {
+        const char *queue = tm_queue(q);
+        size_t max = 1 + tm_below(w, 20);
+        for (int i = 0; i < N_SIDES; i++) {
+            int rc = LADE_MORE;
+            for (size_t n = 0, k = 0; rc == LADE_MORE && k < 1000; k++, total[i] += n)
+                rc = lq_trim(w->s[i], (struct lq_lanes){&queue, 1}, max, &n, &err);
+            if (rc != LADE_DONE)
+                tm_fail(w, "trim: %s %s", lade_result_name(rc), err.text);
+        }
+    }
+    tm_same(w, "jobs trimmed", (int64_t)total[MODEL], (int64_t)total[STORE]);
+}
+
 static void op_act(struct world *w)
 {
     enum lade_job_verb verb = (enum lade_job_verb)tm_below(w, 4);
@@ -203,24 +221,8 @@ static void op_act(struct world *w)
         if (outcome[MODEL][i] == LADE_DONE)
             note_act(w, queue, (const char *)id[i].p, verb);
     }
-}
-
-static void trim_both(struct world *w)
-{
-    size_t total[N_SIDES] = {0};
-    lade_err err = {0};
-    for (int q = 0; q < N_QUEUES; q++) {
-        const char *queue = tm_queue(q);
-        size_t max = 1 + tm_below(w, 20);
-        for (int i = 0; i < N_SIDES; i++) {
-            int rc = LADE_MORE;
-            for (size_t n = 0, k = 0; rc == LADE_MORE && k < 1000; k++, total[i] += n)
-                rc = lq_trim(w->s[i], (struct lq_lanes){&queue, 1}, max, &n, &err);
-            if (rc != LADE_DONE)
-                tm_fail(w, "trim: %s %s", lade_result_name(rc), err.text);
-        }
-    }
-    tm_same(w, "jobs trimmed", (int64_t)total[MODEL], (int64_t)total[STORE]);
+    if (ends) /* whether a settle before the next trim already removes what is too many is left open */
+        trim_both(w);
 }
 
 static void op_trim(struct world *w)
