@@ -5,6 +5,9 @@
  * again and again for up to SPIN_NS before it sleeps. That pays only if replies come that soon: after SPIN_MISSES
  * fruitless spins in a row the connection stops, and tries again every SPIN_PROBE calls. No more threads spin at once
  * than there are CPUs but one, so that spinning never takes the CPU from whom it waits for.
+ *
+ * Fault points: redis.send.before, redis.send.after and redis.reply.after, around every round trip, the handshake's too. One
+ * armed to fail stands for a connection that is lost there.
  */
 #include "store/redis/conn_inner.h"
 
@@ -17,6 +20,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/mem.h"
 
 #define SPIN_NS     50000
@@ -189,18 +193,36 @@ struct ls_redis_cmd *ls_redis_script_begin(struct ls_redis_conn *c, size_t i, si
 
 /* failures --------------------------------------------------------------------------------------------------------- */
 
+/* The text of reply i when that is an error, else empty. */
+static struct lb_slice error_text(const struct ls_redis_conn *c, size_t i)
+{
+    struct ls_redis_cursor cur = ls_redis_cursor(ls_redis_conn_span(c, i));
+    struct ls_redis_value v = ls_redis_read(&cur);
+    return v.type == LS_REDIS_ERROR ? v.bytes : lb_slice("", 0);
+}
+
 /*
  * The connection is gone. A server that turns a client away says why and closes: then its words are the reason, not the
- * closing.
+ * closing. It does so in the handshake, and at any time when a command breaks its limits: repeating that would only be
+ * turned away again.
  */
 static int lose(struct ls_redis_conn *c, enum ls_redis_io io, const char *where, lade_err *err)
 {
+    static const char limit[] = "ERR Protocol error";
     const char *server = c->config.url->text;
+    struct lb_slice first = {0};
+    struct lb_slice last = {0};
+    if (c->got > 0 && !c->taken) {
+        first = error_text(c, 0);
+        last = error_text(c, c->got - 1);
+    }
     int rc;
-    struct lb_slice first = c->got > 0 && !c->taken ? ls_redis_conn_span(c, 0) : lb_slice("", 0);
-    struct ls_redis_cursor cur = ls_redis_cursor(first);
-    if (c->handshaking && ls_redis_peek(&cur) == LS_REDIS_ERROR) {
-        rc = ls_redis_refusal_fail(err, where, server, ls_redis_read(&cur).bytes);
+    if (last.n >= sizeof(limit) - 1 && memcmp(last.p, limit, sizeof(limit) - 1) == 0) {
+        rc = lb_fail(err, LADE_ETOOBIG, where,
+                     "%s refused a command over its limits (server: %.*s); see proto-max-bulk-len",
+                     server, (int)LB_MIN(last.n, 100), (const char *)last.p);
+    } else if (c->handshaking && first.n > 0) {
+        rc = ls_redis_refusal_fail(err, where, server, first);
     } else if (c->sock.tls && ls_redis_tls_final(c->sock.tls)) {
         rc = lb_fail(err, ls_redis_tls_final(c->sock.tls), where, "%s: %s", server,
                      ls_redis_tls_error(c->sock.tls));
@@ -465,13 +487,19 @@ int ls_redis_conn_exchange(struct ls_redis_conn *c, const char *where, int64_t d
 {
     LB_CHECK(c->queued > 0 && ls_redis_conn_outstanding(c) == 0);
     int rc = check_alive(c, where, err);
+    if (rc == 0 && LB_FAULT_FAILS("redis.send.before"))
+        rc = lose(c, LS_REDIS_IO_END, where, err);
     if (rc == 0)
         rc = flush(c, deadline, where, err);
+    if (rc == 0 && LB_FAULT_FAILS("redis.send.after"))
+        rc = lose(c, LS_REDIS_IO_END, where, err);
     if (rc == 0 && is_spin_due(c))
         rc = spin(c, deadline, where, err);
     if (rc == 0)
         rc = await(c, NULL, deadline, where, err);
     if (rc == LS_REDIS_LATE)
         return lose_late(c, where, err);
+    if (rc == 0 && LB_FAULT_FAILS("redis.reply.after"))
+        rc = lose(c, LS_REDIS_IO_END, where, err);
     return rc < 0 ? rc : take_replies(c);
 }

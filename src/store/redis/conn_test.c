@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "support/redis_server.h"
 
@@ -268,6 +269,42 @@ static void reply_over_the_limit_is_refused_and_the_next_one_is_fine(void **stat
     rig_close(&r);
 }
 
+static void encode_too_big(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    (void)repeat;
+    *(unsigned *)ctx += 1;
+    static char text[2 << 20];
+    for (int i = 0; i < 21; i++) {
+        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 2);
+        ls_redis_arg_str(cmd, "ECHO");
+        ls_redis_arg(cmd, text, i == 10 ? sizeof(text) : 10);
+        ls_redis_cmd_end(cmd);
+    }
+}
+
+/* C-044: the server closes on a value over its limit; sending it again would go on for ever. */
+static void value_over_the_servers_limit_is_sent_once(void **state)
+{
+    (void)state;
+    char url[128];
+    ask("CONFIG SET proto-max-bulk-len 1mb");
+    url_of(url, "", "");
+    for (int i = 0; i < 2; i++) {
+        struct rig r;
+        rig_open(&r, i ? url : server.url, NULL);
+        rig_must(&r, "PING");
+        unsigned encoded = 0;
+        struct ls_redis_call call = {.encode = encode_too_big, .ctx = &encoded, .where = "echo"};
+        int64_t deadline = lb_deadline_in(10 * LADE_SECOND);
+        assert_int_equal(ls_redis_conn_call(r.c, &call, deadline, &r.err), -LADE_ETOOBIG);
+        assert_non_null(strstr(r.err.text, "proto-max-bulk-len"));
+        assert_int_equal(encoded, 1);
+        rig_must(&r, "PING");
+        rig_close(&r);
+    }
+    ask("CONFIG SET proto-max-bulk-len 512mb");
+}
+
 static void error_replies_fail_the_call_unless_raw(void **state)
 {
     (void)state;
@@ -372,6 +409,32 @@ static void every_failed_allocation_is_survived(void **state)
     assert_in_range(failures, 3, 100);
 }
 
+#ifdef LADE_FAULTS
+static void lost_connection_at_each_fault_point_is_repeated_as_told(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *point;
+        unsigned repeats;
+    } fault[] = {{"redis.send.before:1:fail", 0},
+                 {"redis.send.after:1:fail", 1},
+                 {"redis.reply.after:1:fail", 1}};
+    struct rig r;
+    rig_open(&r, server.url, NULL);
+    for (size_t i = 0; i < LB_ARRAY_LEN(fault); i++) {
+        rig_must(&r, "SET n 0");
+        lb_fault_arm(fault[i].point);
+        rig_must(&r, "INCR n");
+        lb_fault_arm(NULL);
+        assert_int_equal(r.encoded, 2);
+        assert_int_equal(r.repeats, fault[i].repeats);
+    }
+    rig_must(&r, "DEL n");
+    rig_close(&r);
+}
+#endif
+
 /* server gone, server silent ----------------------------------------------------------------------------------------- */
 
 static void restart_between_calls_is_noticed_before_anything_is_sent(void **state)
@@ -432,100 +495,6 @@ static void silent_server_fails_a_call_at_its_deadline(void **state)
     rig_close(&r);
 }
 
-/* blocking commands -------------------------------------------------------------------------------------------------- */
-
-static void send_line(struct rig *r, const char *const *word, size_t n)
-{
-    struct ls_redis_cmd *cmd = ls_redis_conn_begin(r->c, n);
-    for (size_t i = 0; i < n; i++)
-        ls_redis_arg_str(cmd, word[i]);
-    ls_redis_cmd_end(cmd);
-    assert_int_equal(ls_redis_conn_send(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
-}
-
-static const char *const blpop[] = {"BLPOP", "bell", "0"};
-
-static void open_waiting(struct rig *r)
-{
-    rig_open(r, server.url, &(struct ls_redis_conn_config){.no_spin = true});
-    assert_int_equal(ls_redis_conn_connect(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
-    send_line(r, blpop, 3);
-    assert_int_equal(ls_redis_conn_outstanding(r->c), 1);
-}
-
-static int await(struct rig *r, struct lr_event *wake, int64_t timeout)
-{
-    return ls_redis_conn_await(r->c, wake, lb_deadline_in(timeout), &r->err);
-}
-
-static void blocking_reply_waits_for_event_deadline_or_reply(void **state)
-{
-    (void)state;
-    struct rig r;
-    struct lr_event wake;
-    assert_int_equal(lr_event_init(&wake), 0);
-    open_waiting(&r);
-    assert_int_equal(await(&r, &wake, 20 * LADE_MILLISECOND), LS_REDIS_LATE);
-    lr_event_raise(&wake);
-    assert_int_equal(await(&r, &wake, 20 * LADE_SECOND), LS_REDIS_WOKEN);
-    assert_int_equal(await(&r, &wake, 20 * LADE_SECOND), LS_REDIS_WOKEN);
-    assert_int_equal(ls_redis_conn_outstanding(r.c), 1);
-    ask("RPUSH bell 1");
-    lr_event_clear(&wake);
-    assert_int_equal(await(&r, &wake, 5 * LADE_SECOND), LS_REDIS_REPLIED);
-    assert_int_equal(ls_redis_conn_outstanding(r.c), 0);
-    struct ls_redis_cursor cur = ls_redis_conn_reply(r.c, 0);
-    assert_int_equal(ls_redis_read_array(&cur), 2);
-    assert_true(lb_slice_eq(ls_redis_read_bytes(&cur), lb_slice_str("bell")));
-    assert_int_equal(ls_redis_read_int(&cur), 1);
-    assert_false(cur.bad);
-    assert_int_equal(await(&r, NULL, 10 * LADE_MILLISECOND), LS_REDIS_LATE);
-    rig_must(&r, "PING");
-    rig_close(&r);
-    lr_event_fini(&wake);
-}
-
-/* C-023 */
-static void forced_unblocking_is_a_reply_to_look_at(void **state)
-{
-    (void)state;
-    struct rig r;
-    char reply[32];
-    char line[64];
-    rig_open(&r, server.url, NULL);
-    rig_must(&r, "CLIENT ID");
-    (void)snprintf(line, sizeof(line), "CLIENT UNBLOCK %lld ERROR", (long long)rig_int(&r, 0));
-    send_line(&r, blpop, 3);
-    assert_int_equal(await(&r, NULL, 20 * LADE_MILLISECOND), LS_REDIS_LATE);
-    assert_true(ts_redis_ask(&server, line, reply, sizeof(reply)));
-    assert_int_equal(await(&r, NULL, 5 * LADE_SECOND), LS_REDIS_REPLIED);
-    struct ls_redis_cursor cur = ls_redis_conn_reply(r.c, 0);
-    struct ls_redis_value v = ls_redis_read(&cur);
-    assert_int_equal(v.type, LS_REDIS_ERROR);
-    assert_int_equal(ls_redis_refusal_of(v.bytes, NULL), LS_REDIS_REFUSED_UNBLOCKED);
-    assert_int_equal(ls_redis_refusal_remedy(LS_REDIS_REFUSED_UNBLOCKED), LS_REDIS_REMEDY_WAIT);
-    rig_must(&r, "PING");
-    rig_close(&r);
-}
-
-static void lost_server_ends_a_blocking_wait(void **state)
-{
-    (void)state;
-    struct rig r;
-    open_waiting(&r);
-    ts_redis_kill(&server);
-    assert_int_equal(await(&r, NULL, 20 * LADE_SECOND), -LADE_EUNAVAILABLE);
-    assert_false(ls_redis_conn_is_up(r.c));
-    assert_int_equal(ls_redis_conn_outstanding(r.c), 0);
-    assert_int_equal(await(&r, NULL, LADE_SECOND), -LADE_EUNAVAILABLE);
-    assert_true(ts_redis_again(&server));
-    rig_must(&r, "PING");
-    ts_redis_kill(&server); /* also when it only waits */
-    assert_int_equal(await(&r, NULL, 20 * LADE_SECOND), -LADE_EUNAVAILABLE);
-    assert_true(ts_redis_again(&server));
-    rig_close(&r);
-}
-
 static int start_server(void **state)
 {
     (void)state;
@@ -554,17 +523,18 @@ int main(void)
         cmocka_unit_test(unknown_host_name_fails_at_once),
         cmocka_unit_test(long_pipeline_keeps_its_order),
         cmocka_unit_test(reply_over_the_limit_is_refused_and_the_next_one_is_fine),
+        cmocka_unit_test(value_over_the_servers_limit_is_sent_once),
         cmocka_unit_test(error_replies_fail_the_call_unless_raw),
         cmocka_unit_test(scripts_are_loaded_again_after_the_server_forgot_them),
         cmocka_unit_test(script_that_does_not_compile_fails_the_connect_with_its_reason),
         cmocka_unit_test(pushes_between_replies_are_passed_over),
         cmocka_unit_test(every_failed_allocation_is_survived),
+#ifdef LADE_FAULTS
+        cmocka_unit_test(lost_connection_at_each_fault_point_is_repeated_as_told),
+#endif
         cmocka_unit_test(restart_between_calls_is_noticed_before_anything_is_sent),
         cmocka_unit_test(killed_server_fails_a_call_at_its_deadline_and_is_found_again),
         cmocka_unit_test(silent_server_fails_a_call_at_its_deadline),
-        cmocka_unit_test(blocking_reply_waits_for_event_deadline_or_reply),
-        cmocka_unit_test(forced_unblocking_is_a_reply_to_look_at),
-        cmocka_unit_test(lost_server_ends_a_blocking_wait),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }
