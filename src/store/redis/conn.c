@@ -1,10 +1,11 @@
 /*
  * conn.c - bytes out, replies in; see conn.h and conn_inner.h
  *
- * Spinning. Waking a halted CPU costs more than a whole round trip, so while a reply is due the reader asks the socket
- * again and again for up to SPIN_NS before it sleeps. That pays only if replies come that soon: after SPIN_MISSES
- * fruitless spins in a row the connection stops, and tries again every SPIN_PROBE calls. No more threads spin at once
- * than there are CPUs but one, so that spinning never takes the CPU from whom it waits for.
+ * Spinning. Waking a halted CPU costs more than a whole round trip, so while a reply is due the reader may ask the socket
+ * again and again for up to SPIN_NS before it sleeps. Whether that is quicker depends on the load of the machine and on
+ * what is asked, so both ways are measured: each keeps the running median of its round trips, the quicker one is used
+ * (spinning only when it gains an eighth, since it costs CPU), and every SPIN_PROBE calls the other has a turn. No more
+ * threads spin at once than there are CPUs but one, so that spinning never takes the CPU from whom it waits for.
  *
  * Fault points: redis.send.before, redis.send.after and redis.reply.after, around every round trip, the handshake's too. One
  * armed to fail stands for a connection that is lost there.
@@ -23,10 +24,9 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-#define SPIN_NS     50000
-#define SPIN_MISSES 4
-#define SPIN_PROBE  16
-#define READ_MIN    16384
+#define SPIN_NS    50000
+#define SPIN_PROBE 32
+#define READ_MIN   16384
 #define IDLE_NS \
     (10 * LADE_MILLISECOND) /* after that long a connection is looked at before it is used */
 
@@ -325,10 +325,19 @@ static bool is_spin_due(struct ls_redis_conn *c)
 {
     if (c->spare_cpus < 1)
         return false;
-    if (c->spin_misses >= SPIN_MISSES && ++c->spin_skipped < SPIN_PROBE)
-        return false;
-    c->spin_skipped = 0;
-    return true;
+    int64_t spun = c->median[true];
+    bool quicker = spun + spun / 8 < c->median[false] || spun == 0;
+    return ++c->turn % SPIN_PROBE == 0 ? !quicker : quicker;
+}
+
+/* A median that needs no past: up a little for each longer one, down for each shorter one. */
+static void learn_round_trip(struct ls_redis_conn *c, bool spun, int64_t took)
+{
+    int64_t *m = &c->median[spun];
+    if (*m == 0)
+        *m = took;
+    else
+        *m += took > *m ? *m / 16 + 1 : -(*m / 16);
 }
 
 /* Asks again and again until something was read. */
@@ -346,8 +355,6 @@ static int spin(struct ls_redis_conn *c, int64_t deadline, const char *where, la
         rc = read_some(c, &io, where, err);
     while (rc == 0 && io != LS_REDIS_IO_DONE && lb_clock_mono() < end);
     atomic_fetch_sub_explicit(&spinning, 1, memory_order_relaxed);
-    if (rc == 0)
-        c->spin_misses = io == LS_REDIS_IO_DONE ? 0 : c->spin_misses + 1;
     return rc;
 }
 
@@ -386,6 +393,7 @@ static int await(struct ls_redis_conn *c, struct lr_event *wake, int64_t deadlin
     }
 }
 
+/* Hands them over, and notes when. */
 static int take_replies(struct ls_redis_conn *c)
 {
     c->taken = true;
@@ -471,9 +479,9 @@ int ls_redis_conn_send(struct ls_redis_conn *c, int64_t deadline, lade_err *err)
 }
 
 /* Whether the server is still there, when it was silent for a while: finds a closing before anything is sent. */
-static int check_alive(struct ls_redis_conn *c, const char *where, lade_err *err)
+static int check_alive(struct ls_redis_conn *c, int64_t now, const char *where, lade_err *err)
 {
-    if (c->handshaking || lb_clock_mono() - c->idle_since < IDLE_NS)
+    if (c->handshaking || now - c->idle_since < IDLE_NS)
         return 0;
     enum ls_redis_io io = LS_REDIS_IO_DONE;
     int rc = 0;
@@ -486,14 +494,16 @@ int ls_redis_conn_exchange(struct ls_redis_conn *c, const char *where, int64_t d
                            lade_err *err)
 {
     LB_CHECK(c->queued > 0 && ls_redis_conn_outstanding(c) == 0);
-    int rc = check_alive(c, where, err);
+    int64_t start = lb_clock_mono();
+    int rc = check_alive(c, start, where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.send.before"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
     if (rc == 0)
         rc = flush(c, deadline, where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.send.after"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
-    if (rc == 0 && is_spin_due(c))
+    bool spinning_now = rc == 0 && is_spin_due(c);
+    if (spinning_now)
         rc = spin(c, deadline, where, err);
     if (rc == 0)
         rc = await(c, NULL, deadline, where, err);
@@ -501,5 +511,10 @@ int ls_redis_conn_exchange(struct ls_redis_conn *c, const char *where, int64_t d
         return lose_late(c, where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.reply.after"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
-    return rc < 0 ? rc : take_replies(c);
+    if (rc < 0)
+        return rc;
+    rc = take_replies(c);
+    if (!c->handshaking)
+        learn_round_trip(c, spinning_now, c->idle_since - start);
+    return rc;
 }

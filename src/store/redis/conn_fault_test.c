@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -87,6 +88,23 @@ static void refusal_that_lasts_fails_at_the_deadline_with_its_meaning(void **sta
     assert_false(ls_redis_conn_may_have_run(r.c));
     (void)answer("GET", busy, 0);
     assert_int_equal(rig_run(&r, "GET a", 100 * LADE_MILLISECOND), -LADE_EBUSY);
+    rig_close(&r);
+}
+
+/* C-041 */
+static void failed_connects_leave_no_descriptor_behind(void **state)
+{
+    (void)state;
+    struct rig r;
+    open_proxied(&r);
+    rig_must(&r, "PING");
+    ls_redis_conn_drop(r.c);
+    int before = ts_proc_n_fds(getpid());
+    (void)answer("HELLO", "NOAUTH Authentication required.", 0);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EAUTH);
+    /* The proxy in this process closes its sides a little later. */
+    assert_true(TS_UNTIL(5 * LADE_SECOND, ts_proc_n_fds(getpid()) <= before));
     rig_close(&r);
 }
 
@@ -338,6 +356,7 @@ int main(void)
         cmocka_unit_test(loading_and_busy_are_waited_out_on_the_same_connection),
         cmocka_unit_test(loading_while_connecting_is_waited_out),
         cmocka_unit_test(refusal_that_lasts_fails_at_the_deadline_with_its_meaning),
+        cmocka_unit_test(failed_connects_leave_no_descriptor_behind),
         cmocka_unit_test(readonly_bare_or_wrapped_means_another_connection),
         cmocka_unit_test(failure_without_remedy_is_not_repeated),
         cmocka_unit_test(repeat_is_told_when_a_neighbour_in_the_pipeline_ran),

@@ -45,12 +45,12 @@ struct ls_redis_conn {
     bool taken; /* the replies were handed over: the next command may empty `in` */
 
     bool may_have_run;
-    bool handshaking;     /* connect.c is at work: a lost connection is reported as a failed dial */
-    int64_t idle_since;   /* last traffic */
-    int spare_cpus;       /* threads that may spin at once; 0 = never */
-    unsigned spin_misses; /* in a row */
-    unsigned spin_skipped;     /* calls since the last spin */
-    lade_err last;             /* why the last attempt to connect failed */
+    bool handshaking;   /* connect.c is at work: a lost connection is reported as a failed dial */
+    int64_t idle_since; /* last traffic */
+    int spare_cpus;     /* threads that may spin at once; 0 = never */
+    unsigned turn;      /* calls, for the turn of the other way */
+    int64_t median[2];  /* ns of a round trip: [0] sleeping, [1] spinning; 0 = not known */
+    lade_err last;      /* why the last attempt to connect failed */
     struct ls_redis_pace pace; /* of dialing; back to 0 by a call that succeeds */
     uint64_t generation;
     char server[64];
