@@ -27,7 +27,7 @@ static void send_line(struct rig *r, const char *const *word, size_t n)
     for (size_t i = 0; i < n; i++)
         ls_redis_arg_str(cmd, word[i]);
     ls_redis_cmd_end(cmd);
-    assert_int_equal(ls_redis_conn_send(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
+    assert_int_equal(ls_redis_conn_send(r->c, lb_deadline_in(5 * LADE_SECOND), &r->err), 0);
 }
 
 static const char *const blpop[] = {"BLPOP", "bell", "0"};
@@ -35,7 +35,7 @@ static const char *const blpop[] = {"BLPOP", "bell", "0"};
 static void open_waiting(struct rig *r)
 {
     rig_open(r, server.url, &(struct ls_redis_conn_config){.no_spin = true});
-    assert_int_equal(ls_redis_conn_connect(r->c, lb_deadline_in(LADE_SECOND), &r->err), 0);
+    assert_int_equal(ls_redis_conn_connect(r->c, lb_deadline_in(5 * LADE_SECOND), &r->err), 0);
     send_line(r, blpop, 3);
     assert_int_equal(ls_redis_conn_outstanding(r->c), 1);
 }

@@ -83,11 +83,11 @@ static void refusal_that_lasts_fails_at_the_deadline_with_its_meaning(void **sta
     assert_int_equal(rig_run(&r, "SET a 1", 400 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
     int64_t took = lb_clock_mono() - start;
     assert_true(took >= 400 * LADE_MILLISECOND && took < 5 * LADE_SECOND);
-    assert_true(r.encoded >= 3);
+    assert_true(r.encoded >= 2);
     assert_non_null(strstr(r.err.text, "loads"));
     assert_false(ls_redis_conn_may_have_run(r.c));
     (void)answer("GET", busy, 0);
-    assert_int_equal(rig_run(&r, "GET a", 100 * LADE_MILLISECOND), -LADE_EBUSY);
+    assert_int_equal(rig_run(&r, "GET a", LADE_SECOND), -LADE_EBUSY);
     rig_close(&r);
 }
 

@@ -311,10 +311,10 @@ static void error_replies_fail_the_call_unless_raw(void **state)
     struct rig r;
     rig_open(&r, server.url, NULL);
     static const char *const line[] = {"SET x 1", "LPUSH x 1", "GET x"};
-    assert_int_equal(rig_run_all(&r, line, 3, false, LADE_SECOND), -LADE_EFOREIGN);
+    assert_int_equal(rig_run_all(&r, line, 3, false, 5 * LADE_SECOND), -LADE_EFOREIGN);
     assert_true(ls_redis_conn_may_have_run(r.c));
     assert_string_equal(r.err.where, "test");
-    assert_int_equal(rig_run(&r, "NONSENSE", LADE_SECOND), -LADE_EUNSUPPORTED);
+    assert_int_equal(rig_run(&r, "NONSENSE", 5 * LADE_SECOND), -LADE_EUNSUPPORTED);
     assert_false(ls_redis_conn_may_have_run(r.c));
     rig_must(&r, "DEL x");
     rig_close(&r);
@@ -340,11 +340,11 @@ static void scripts_are_loaded_again_after_the_server_forgot_them(void **state)
     rig_open(&r, server.url, &(struct ls_redis_conn_config){.scripts = &table});
     unsigned encoded = 0;
     struct ls_redis_call call = {.encode = encode_scripts, .ctx = &encoded, .where = "add"};
-    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
+    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(5 * LADE_SECOND), &r.err), 0);
     assert_int_equal(rig_int(&r, 0), 5);
     assert_int_equal(rig_int(&r, 1), 5);
     rig_must(&r, "SCRIPT FLUSH");
-    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
+    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(5 * LADE_SECOND), &r.err), 0);
     assert_int_equal(rig_int(&r, 0), 10);
     assert_int_equal(encoded, 3);
     assert_int_equal(ls_redis_conn_generation(r.c), 1);
@@ -453,7 +453,7 @@ static void restart_between_calls_is_noticed_before_anything_is_sent(void **stat
     }
     unsigned encoded = 0;
     struct ls_redis_call call = {.encode = encode_scripts, .ctx = &encoded, .where = "add"};
-    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(LADE_SECOND), &r.err), 0);
+    assert_int_equal(ls_redis_conn_call(r.c, &call, lb_deadline_in(5 * LADE_SECOND), &r.err), 0);
     rig_close(&r);
 }
 
