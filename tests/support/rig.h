@@ -109,9 +109,10 @@ struct ts_producer_args {
     int in_ms;
     int max_attempts;
     int pause_ms; /* between calls */
-    const char *
-        prefix; /* ids are PREFIX-0, PREFIX-1, ...; default: ids of the library. With a prefix a failed call
-                         * is repeated until it succeeds */
+    /* Ids are PREFIX-0, PREFIX-1, ..., and a failed call is repeated until it succeeds. NULL: the library's own ids,
+     * and a failed call is counted as "refused". */
+    const char *prefix;
+    bool no_sync; /* ledger without fsync */
     const char *url;
     const char *env[4];
 };
