@@ -26,7 +26,7 @@
  * `err` may be NULL when the text is not wanted. Nothing is written to an out parameter on failure.
  *
  * Units. Every duration and time is int64_t nanoseconds: 5 * LADE_SECOND. Stores keep milliseconds;
- * a positive duration below one millisecond is refused, never rounded to zero. Absolute times are
+ * a positive duration below one millisecond or over 100 years is refused, never rounded. Absolute times are
  * nanoseconds since 1970-01-01 UTC on the store's clock.
  *
  * Ownership. A pointer parameter is borrowed until the function returns unless its comment says

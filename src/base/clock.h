@@ -20,4 +20,12 @@ static inline int64_t lb_ms_up(int64_t ns)
     return ns / 1000000 + (ns % 1000000 > 0);
 }
 
+/* ms to ns; times that ns cannot hold (beyond 2262) become the last or first that it can. */
+static inline int64_t lb_ns_of_ms(int64_t ms)
+{
+    if (ms > INT64_MAX / 1000000)
+        return INT64_MAX;
+    return ms < INT64_MIN / 1000000 ? INT64_MIN : ms * 1000000;
+}
+
 #endif

@@ -31,6 +31,11 @@ static int resolve_keep(struct lq_keep *out, int64_t age, int64_t count,
     return 0;
 }
 
+static bool is_below_one_ms(int64_t ns)
+{
+    return ns != 0 && ns < LADE_MILLISECOND;
+}
+
 static int resolve_config(struct lq_store_config *c, const lade_options *o, lade_err *err)
 {
     static const struct lq_keep completed = {3600000, 1000};
@@ -39,9 +44,9 @@ static int resolve_config(struct lq_store_config *c, const lade_options *o, lade
         return lb_fail(err, LADE_EINVAL, "open",
                        "payload_max %u is over the hard limit of %u bytes", o->payload_max,
                        LADE_PAYLOAD_MAX_HARD);
-    if (o->timeout < 0 || o->connect_timeout < 0)
+    if (is_below_one_ms(o->timeout) || is_below_one_ms(o->connect_timeout))
         return lb_fail(err, LADE_EINVAL, "open",
-                       "timeout and connect_timeout must not be negative");
+                       "timeout and connect_timeout are at least 1 ms (0 = default)");
     int rc = resolve_keep(&c->keep_completed, o->keep_completed.age, o->keep_completed.count,
                           &completed, err);
     if (rc == 0)
@@ -119,7 +124,7 @@ int lade_now(lade *q, int64_t *now, lade_err *err)
     int64_t ms = 0;
     int rc = q->store->ops->now(q->store, &ms, err);
     if (rc >= 0)
-        *now = ms * LADE_MILLISECOND;
+        *now = lb_ns_of_ms(ms);
     return rc;
 }
 

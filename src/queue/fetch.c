@@ -232,7 +232,7 @@ static void note_due(struct fetch *f, const struct lq_leased_vec *vec)
 {
     f->next_due = LB_FOREVER;
     if (vec->next_due_ms > 0)
-        f->next_due = lb_deadline_in((vec->next_due_ms - vec->now_ms) * LADE_MILLISECOND);
+        f->next_due = lb_deadline_in(lb_ns_of_ms(vec->next_due_ms - vec->now_ms));
 }
 
 static void back_off(struct fetch *f, const lade_err *err)

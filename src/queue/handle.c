@@ -75,7 +75,7 @@ int lade_job_priority(const lade_job *job)
 
 int64_t lade_job_enqueued_at(const lade_job *job)
 {
-    return job->body.enqueued_ms * LADE_MILLISECOND;
+    return lb_ns_of_ms(job->body.enqueued_ms);
 }
 
 uint64_t lade_job_fence(const lade_job *job)

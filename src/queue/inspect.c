@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/client.h"
@@ -86,8 +87,8 @@ static void fill_body(struct view_box *box, struct lb_slice stored, bool *ok)
     v->unique_key = (lade_bytes){job.unique.p, job.unique.n};
     v->priority = LADE_PRIORITY_MAX - job.level;
     v->max_attempts = job.max_attempts;
-    v->timeout = job.timeout_ms * LADE_MILLISECOND;
-    v->enqueued_at = job.enqueued_ms * LADE_MILLISECOND;
+    v->timeout = lb_ns_of_ms(job.timeout_ms);
+    v->enqueued_at = lb_ns_of_ms(job.enqueued_ms);
     fill_headers(box, &job, ok);
 }
 
@@ -105,8 +106,8 @@ static void fill_history(struct view_box *box, struct lb_slice stored, bool *ok)
     size_t n = 0;
     for (size_t at = 0; n < LQ_HISTORY_KEEP && lq_history_next(stored, &at, &r); n++) {
         list[n] = (lade_attempt){.number = r.number,
-                                 .started_at = r.started_ms * LADE_MILLISECOND,
-                                 .ended_at = r.ended_ms * LADE_MILLISECOND,
+                                 .started_at = lb_ns_of_ms(r.started_ms),
+                                 .ended_at = lb_ns_of_ms(r.ended_ms),
                                  .outcome = lq_event_name(r.event),
                                  .worker = keep_string(box, r.worker, ok),
                                  .error = keep_bytes(box, r.error, ok)};
@@ -126,10 +127,10 @@ static lade_job_view *make_view(const struct lq_row *row)
     lade_job_view *v = &box->view;
     v->state = row->state;
     v->reason = lq_reason_name(row->reason);
-    v->run_at = row->run_at_ms * LADE_MILLISECOND;
-    v->finished_at = row->finished_ms * LADE_MILLISECOND;
-    v->taken_at = row->taken_ms * LADE_MILLISECOND;
-    v->lease_until = row->lease_until_ms * LADE_MILLISECOND;
+    v->run_at = lb_ns_of_ms(row->run_at_ms);
+    v->finished_at = lb_ns_of_ms(row->finished_ms);
+    v->taken_at = lb_ns_of_ms(row->taken_ms);
+    v->lease_until = lb_ns_of_ms(row->lease_until_ms);
     v->fence = row->fence;
     v->id = keep_string(box, lb_slice_of(row->id), &ok);
     v->queue = keep_string(box, lb_slice_str(row->queue), &ok);

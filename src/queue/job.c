@@ -52,6 +52,8 @@ static int check_headers(const lade_job_spec *s, const char *at, lade_err *err)
     if (s->n_headers > LADE_HEADERS_MAX)
         return REFUSE(LADE_ETOOBIG, "%s%zu headers; at most %d are kept", at, s->n_headers,
                       LADE_HEADERS_MAX);
+    if (s->n_headers > 0 && !s->headers)
+        return REFUSE(LADE_EINVAL, "%sheaders is NULL, but n_headers is %zu", at, s->n_headers);
     size_t bytes = 0;
     for (size_t i = 0; i < s->n_headers; i++) {
         const lade_header *h = &s->headers[i];
@@ -73,6 +75,9 @@ static int check_headers(const lade_job_spec *s, const char *at, lade_err *err)
     return 0;
 }
 
+#define DURATION_MAX \
+    (36525 * LADE_DAY) /* now plus this is still a time that nanoseconds can hold */
+
 /* Durations that would vanish in milliseconds are refused, not rounded (C-073). */
 static int check_duration(int64_t ns, const char *field, const char *at, lade_err *err)
 {
@@ -81,6 +86,8 @@ static int check_duration(int64_t ns, const char *field, const char *at, lade_er
     if (ns > 0 && ns < LADE_MILLISECOND)
         return REFUSE(LADE_EINVAL, "%s%s is below one millisecond, the resolution of the stores",
                       at, field);
+    if (ns > DURATION_MAX)
+        return REFUSE(LADE_EINVAL, "%s%s is over 100 years", at, field);
     return 0;
 }
 
@@ -144,6 +151,8 @@ int lq_job_check(const lade_job_spec *s, uint32_t payload_max, size_t index, lad
     if (s->unique.key.size > LADE_UNIQUE_KEY_MAX)
         return REFUSE(LADE_ETOOBIG, "%sunique.key has %zu bytes; the limit is %d", at,
                       s->unique.key.size, LADE_UNIQUE_KEY_MAX);
+    if (s->unique.key.size > 0 && !s->unique.key.data)
+        return REFUSE(LADE_EINVAL, "%sunique.key is NULL with a size", at);
     if ((unsigned)s->unique.until > LADE_UNTIL_TTL)
         return REFUSE(LADE_EINVAL, "%sunique.until %d is unknown", at, (int)s->unique.until);
     return 0;

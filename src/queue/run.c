@@ -127,7 +127,7 @@ static void abandon(struct control *c, struct lade_job *job, enum lq_ending endi
 
 static int64_t grace_of(const struct lade_job *job)
 {
-    int64_t grace = job->body.timeout_ms * LADE_MILLISECOND;
+    int64_t grace = lb_ns_of_ms(job->body.timeout_ms);
     return LB_MIN(LB_MAX(grace, GRACE_MIN), GRACE_MAX);
 }
 

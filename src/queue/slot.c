@@ -35,7 +35,7 @@ static void set_deadline(struct lade_job *job)
 {
     struct lade_worker *w = job->worker;
     lr_mutex_lock(&w->lock);
-    job->deadline = lb_deadline_in(job->body.timeout_ms * LADE_MILLISECOND);
+    job->deadline = lb_deadline_in(lb_ns_of_ms(job->body.timeout_ms));
     bool sooner = job->deadline < w->next_deadline;
     if (sooner)
         w->next_deadline = job->deadline;
