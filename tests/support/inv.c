@@ -22,18 +22,25 @@ static void report(struct ts_inv *out, const char *format, ...)
     out->n_broken++;
 }
 
-/* Did something stop this process from settling run a before run b began? */
+/*
+ * Did something stop the process of run a from settling it before run b began? It was killed (the kill is written a
+ * moment before it happens, or when a death is noticed: its time says nothing), or stood still in between.
+ */
 static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, const struct ts_run *b)
 {
+    bool still = false;
     for (size_t i = 0; i < l->n_events; i++) {
         const struct ts_event *e = &l->event[i];
-        if (e->pid != a->pid || e->at < a->started)
+        if (e->pid != a->pid)
             continue;
-        /* A death may be noticed, and so written, after another worker took over. */
-        if (e->what == 'K' || (e->what == 'P' && e->at < b->started))
+        if (e->what == 'K')
             return true;
+        if (e->what == 'P' && e->at < b->started)
+            still = true;
+        else if (e->what == 'C' && e->at < a->started)
+            still = false;
     }
-    return false;
+    return still;
 }
 
 static void check_run(const struct ts_ledger *l, const struct ts_run *before,

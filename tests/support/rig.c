@@ -91,7 +91,10 @@ void ts_rig_stop(struct ts_rig *r)
     if (r->store == TS_REDIS)
         ts_redis_stop(&r->redis);
     ts_ledger_close(&r->ledger);
-    ts_tmpdir_remove(&r->dir);
+    if (getenv("TS_KEEP")) /* for a look at what a failed test left */
+        (void)fprintf(stderr, "rig: kept %s\n", r->dir.path);
+    else
+        ts_tmpdir_remove(&r->dir);
 }
 
 lade_options ts_rig_options(void)
