@@ -49,7 +49,7 @@ static void c003_deaf_handler_is_timed_out_and_its_late_result_refused(void **st
     start_worker(f, &f->b, "b", 1);
     assert_true(TS_UNTIL(TS_SOON, ts_local_stats(&f->local).stuck == 1));
     assert_true(ts_fix_wait_state(f, "stuck", LADE_STATE_DEAD));
-    assert_int_equal(ts_local_stats(&f->local).timed_out, 1);
+    assert_in_range(ts_local_stats(&f->local).timed_out, 1, 2); /* b may take the second attempt */
 
     lade_job_view *v;
     assert_int_equal(lade_job_get(f->q, NULL, "stuck", &v, NULL), 0);
