@@ -345,13 +345,13 @@ static int start(struct lade_worker *w, lade_err *err)
     lr_mutex_unlock(&w->lock);
     if (!fresh)
         return lb_fail(err, LADE_EINVAL, "worker", "the worker has run already; open another");
-    int rc = lq_lease_renew(w, err);
-    if (rc < 0 && !is_transient(rc))
-        return rc;
-    rc = w->no_signals ? 0 : listen_to_signals(w, err);
+    /* before it registers: who sees the worker in a listing may signal it, and PID 1 has no default action (C-015) */
+    int rc = w->no_signals ? 0 : listen_to_signals(w, err);
     if (rc < 0)
         return rc;
-    rc = start_threads(w, err);
+    rc = lq_lease_renew(w, err);
+    if (rc >= 0 || is_transient(rc))
+        rc = start_threads(w, err);
     if (rc < 0 && !w->no_signals)
         forget_signals(w);
     return rc;
