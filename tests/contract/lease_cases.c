@@ -49,6 +49,29 @@ static void renewed_incarnation_keeps_its_leases(void **state)
     assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
 }
 
+/* Stores with a clock of their own are asked only from far off the edge. */
+static void lease_lasts_through_its_last_millisecond(void **state)
+{
+    (void)state;
+    struct lq_beat beat = ct_beat("w", "q");
+    size_t n = 0;
+    ct_join("v", "q");
+    ct_add("q", "a b");
+    beat.lease_ms = ct_is_exact() ? 50 : 60000;
+    EXPECT(0, lq_renew(ct.s, &beat, NULL, 0, &n, &ct.err));
+    ct_step(ct_is_exact() ? 50 : 1);
+    assert_int_equal(ct_take("w", "q", 1), 1);
+    assert_int_equal(ct_reclaim("v", "q", 10), 0);
+    if (ct_is_exact())
+        ct_step(1);
+    else
+        ct_die("w", "q");
+    struct lq_take take = ct_asking("w", "q", 1);
+    struct lq_leased_vec none = {0};
+    EXPECT(LADE_STALE, lq_settle_take(ct.s, NULL, 0, &take, &none, &ct.err));
+    assert_int_equal(ct_reclaim("v", "q", 10), 1);
+}
+
 static void late_incarnation_lives_on_when_nobody_reclaimed_it(void **state)
 {
     (void)state;
@@ -407,6 +430,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(renew_of_an_unknown_incarnation_is_stale),
     CT_TEST(repeated_first_renew_is_no_harm),
     CT_TEST(renewed_incarnation_keeps_its_leases),
+    CT_TEST(lease_lasts_through_its_last_millisecond),
     CT_TEST(late_incarnation_lives_on_when_nobody_reclaimed_it),
     CT_TEST(dead_incarnation_may_settle_until_it_is_reclaimed),
     CT_TEST(reclaim_takes_nothing_from_the_living),

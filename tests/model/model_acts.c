@@ -203,12 +203,14 @@ static void op_act(struct world *w)
     enum lade_job_verb verb = (enum lade_job_verb)tm_below(w, 4);
     bool ends = verb == LADE_JOB_KILL || verb == LADE_JOB_CANCEL;
     size_t n = ends ? 1 : 1 + tm_below(w, 5);
-    int queue = (int)tm_below(w, N_QUEUES), outcome[N_SIDES][5], rc[N_SIDES];
+    const struct lease *held = tm_chance(w, 40) ? tm_draw_lease(w) : NULL;
+    int queue = held ? held->queue : (int)tm_below(w, N_QUEUES);
+    int outcome[N_SIDES][5], rc[N_SIDES];
     struct lb_slice id[5];
     lade_err err[N_SIDES] = {0};
     tm_trace(w, "act %d on %s", (int)verb, tm_queue(queue));
     for (size_t i = 0; i < n; i++) {
-        id[i] = lb_slice_str(tm_draw_id(w));
+        id[i] = lb_slice_str(i == 0 && held ? held->id : tm_draw_id(w));
         tm_trace(w, " %s", (const char *)id[i].p);
     }
     for (int i = 0; i < N_SIDES; i++) {
