@@ -46,7 +46,10 @@ static void order_stays_sorted_under_adds_and_deletes(void **state)
 
 static int measure_depth(const struct ls_memory_node *t)
 {
-    return t ? 1 + LB_MAX(measure_depth(t->left), measure_depth(t->right)) : 0;
+    if (!t)
+        return 0;
+    int left = measure_depth(t->left), right = measure_depth(t->right);
+    return 1 + LB_MAX(left, right);
 }
 
 static void order_of_keys_in_sequence_stays_flat(void **state)
