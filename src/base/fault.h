@@ -25,8 +25,8 @@ void lb_fault_arm(const char *spec);
 #    define LB_FAULT(point)       ((void)lb_fault_reached(point))
 #    define LB_FAULT_FAILS(point) (lb_fault_reached(point))
 #else
-#    define LB_FAULT(point)       ((void)0)
-#    define LB_FAULT_FAILS(point) (false)
+#    define LB_FAULT(point)       ((void)(point))
+#    define LB_FAULT_FAILS(point) ((void)(point), false)
 #endif
 
 #endif
