@@ -39,7 +39,8 @@ bool lq_history_next(struct lb_slice h, size_t *at, struct lq_record *out)
     if (!is_readable(h) || *at >= h.n)
         return false;
     struct lq_unpack u = {(uint8_t *)h.p + *at, (uint8_t *)h.p + h.n, false};
-    if (lq_unpack_array(&u) < 6)
+    uint32_t fields = lq_unpack_array(&u);
+    if (fields < 6)
         return false;
     out->number = (int)lq_unpack_uint(&u);
     out->started_ms = (int64_t)lq_unpack_uint(&u);
@@ -47,23 +48,26 @@ bool lq_history_next(struct lb_slice h, size_t *at, struct lq_record *out)
     out->event = (enum lq_event)lq_unpack_uint(&u);
     out->worker = lb_slice_of(lq_unpack_str(&u));
     out->error = lb_slice_of(lq_unpack_bin(&u));
+    for (; fields > 6 && !u.bad; fields--) /* of a later writer */
+        lq_unpack_skip(&u);
     if (u.bad)
         return false;
     *at = (size_t)(u.p - h.p);
     return true;
 }
 
-/* Where the records begin that may stay when one more is to come. */
-static size_t first_kept(struct lb_slice old)
+/* The records that may stay when one more is to come: the last ones, up to the first that cannot be read. */
+static struct lb_slice kept_records(struct lb_slice old)
 {
     struct lq_record r;
     size_t n = 0;
-    for (size_t at = 0; lq_history_next(old, &at, &r);)
-        n++;
-    size_t at = LQ_HISTORY_HEAD;
+    size_t end = LQ_HISTORY_HEAD;
+    for (size_t at = 0; lq_history_next(old, &at, &r); n++)
+        end = at;
+    size_t from = LQ_HISTORY_HEAD;
     for (; n >= LQ_HISTORY_KEEP; n--)
-        (void)lq_history_next(old, &at, &r); /* it was readable a moment ago */
-    return at;
+        (void)lq_history_next(old, &from, &r); /* it was readable a moment ago */
+    return lb_slice(old.p + from, end - from);
 }
 
 static void add_count(struct lb_buf *out, int count)
@@ -81,8 +85,8 @@ void lq_history_append(struct lb_buf *out, struct lb_slice old, const struct lq_
     add_count(out, attempts);
     add_count(out, crashes);
     if (is_readable(old)) {
-        size_t from = first_kept(old);
-        lb_buf_add(out, old.p + from, old.n - from);
+        struct lb_slice kept = kept_records(old);
+        lb_buf_add(out, kept.p, kept.n);
     }
     lq_pack_array(out, 6);
     lq_pack_uint(out, (uint64_t)LB_MAX(r->number, 0));

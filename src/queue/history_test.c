@@ -74,9 +74,70 @@ static void damage_counts_as_an_empty_history(void **state)
     assert_false(lq_history_next(h, &at, &r));
 }
 
+/* Found by the fuzzer: the new record stood behind the damage and could not be read. */
+static void a_record_after_damage_can_be_read(void **state)
+{
+    (void)state;
+    uint8_t bad[] = {LQ_HISTORY_VERSION, 0, 1, 0, 0, 0, 0x96, 0x01, 0x02, 0xff};
+    struct lq_record r = record(2);
+    struct lb_buf b;
+    lb_buf_init(&b);
+    lq_history_append(&b, lb_slice(bad, sizeof(bad)), &r, 2, 0);
+    size_t at = 0;
+    struct lq_record got;
+    assert_true(lq_history_next(lb_buf_slice(&b), &at, &got));
+    assert_int_equal(got.number, 2);
+    assert_false(lq_history_next(lb_buf_slice(&b), &at, &got));
+    lb_buf_fini(&b);
+}
+
+static void fields_of_a_later_writer_are_skipped(void **state)
+{
+    (void)state;
+    uint8_t later[] = {LQ_HISTORY_VERSION,
+                       0,
+                       2,
+                       0,
+                       0,
+                       0,
+                       0x98,
+                       0x01,
+                       0x02,
+                       0x03,
+                       0x00,
+                       0xa1,
+                       'w',
+                       0xc4,
+                       0x00,
+                       0x92,
+                       0xc0,
+                       0xa1,
+                       'x',
+                       0x07,
+                       0x96,
+                       0x02,
+                       0x02,
+                       0x03,
+                       0x00,
+                       0xa1,
+                       'w',
+                       0xc4,
+                       0x00};
+    struct lb_slice h = lb_slice(later, sizeof(later));
+    size_t at = 0;
+    struct lq_record got;
+    assert_true(lq_history_next(h, &at, &got));
+    assert_int_equal(got.number, 1);
+    assert_true(lq_history_next(h, &at, &got));
+    assert_int_equal(got.number, 2);
+    assert_false(lq_history_next(h, &at, &got));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_record_after_damage_can_be_read),
+        cmocka_unit_test(fields_of_a_later_writer_are_skipped),
         cmocka_unit_test(a_history_of_one_has_the_golden_bytes),
         cmocka_unit_test(the_last_records_are_kept_and_the_counts_go_on),
         cmocka_unit_test(damage_counts_as_an_empty_history),

@@ -147,3 +147,33 @@ bool lq_unpack_nil(struct lq_unpack *u)
     u->p++;
     return true;
 }
+
+void lq_unpack_skip(struct lq_unpack *u)
+{
+    uint32_t left[8]; /* values still to skip at each depth */
+    size_t depth = 0;
+    left[0] = 1;
+    for (;;) {
+        while (left[depth] == 0) {
+            if (depth == 0)
+                return;
+            depth--;
+        }
+        left[depth]--;
+        uint8_t tag = u->bad || u->p == u->end ? 0xc1 : *u->p; /* 0xc1 is no type */
+        if (tag < 0x80 || (tag >= 0xcc && tag <= 0xcf)) {
+            (void)lq_unpack_uint(u);
+        } else if ((tag & 0xe0) == 0xa0 || (tag >= 0xd9 && tag <= 0xdb)) {
+            (void)lq_unpack_str(u);
+        } else if (tag >= 0xc4 && tag <= 0xc6) {
+            (void)lq_unpack_bin(u);
+        } else if (((tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd) &&
+                   depth + 1 < sizeof(left) / sizeof(left[0])) {
+            left[++depth] = lq_unpack_array(u);
+        } else if (!lq_unpack_nil(u)) {
+            u->bad = true;
+        }
+        if (u->bad)
+            return;
+    }
+}

@@ -28,6 +28,8 @@ uint64_t lq_unpack_uint(struct lq_unpack *u);
 struct lb_mut lq_unpack_str(struct lq_unpack *u);
 struct lb_mut lq_unpack_bin(struct lq_unpack *u);
 uint32_t lq_unpack_array(struct lq_unpack *u);
+/* Past one value of any of these types, arrays up to 8 deep; other types are bad. */
+void lq_unpack_skip(struct lq_unpack *u);
 /* True, and past it, when a nil comes next. */
 bool lq_unpack_nil(struct lq_unpack *u);
 
