@@ -206,7 +206,10 @@ struct lq_beat {
     bool first; /* registers; otherwise an unknown incarnation is STALE */
 };
 
-/* Jobs of this worker that an operator wants stopped: cancelled, killed or removed. Bounded by max of the call. */
+/*
+ * Jobs of this worker that an operator wants stopped: cancelled, killed or removed. Bounded by max of the call. One may come
+ * for a lease that was settled meanwhile, and one that was marked under a former owner may come again: the fence tells.
+ */
 struct lq_stop {
     char queue[LADE_NAME_MAX + 1];
     char id[LADE_ID_MAX + 1];
@@ -326,7 +329,7 @@ struct lq_store_ops {
     int (*redrive)(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
     /* Makes the queue when it is not there. Resuming wakes its idle workers. */
     int (*pause)(struct lq_store *s, const char *queue, bool paused, lade_err *err);
-    /* Forgets a queue without jobs: NOT_FOUND, WRONG_STATE. */
+    /* Forgets a queue without jobs: NOT_FOUND, WRONG_STATE. Whether keys held UNTIL_TTL outlive it is left open. */
     int (*forget)(struct lq_store *s, const char *queue, lade_err *err);
     /* Live incarnations; infos in the arena. */
     int (*workers)(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,

@@ -33,6 +33,7 @@ struct lease {
     uint64_t fence[N_SIDES];
     char worker[LADE_ID_MAX + 1];
     bool over;      /* settled, reclaimed or removed: every use must be refused */
+    bool removed;   /* over, by an operator: the owner must be told */
     bool reclaimed; /* whether the mark of a reclaimed job is told again is left open */
     int mark;       /* 0, or the verb of the operator who wants it stopped, plus 1 */
 };
@@ -40,6 +41,8 @@ struct lease {
 struct world {
     struct lq_store *s[N_SIDES];
     bool exact; /* both sides have the stepped clock */
+    bool
+        forgets; /* this run forgets queues and has no keys UNTIL_TTL, whose fate is then left open */
     int64_t clock_ns;
     uint64_t random;
     struct lb_arena arena;                   /* of one op */
@@ -49,7 +52,7 @@ struct world {
     size_t n_leases;
     int64_t due[N_DUES]; /* due times drawn, by their low bits */
     size_t at;           /* number of the op */
-    char trace[TRACE][160];
+    char trace[TRACE][300];
     char failure[700]; /* "" = none so far */
 };
 

@@ -43,16 +43,14 @@ void tm_join(struct world *w, int slot)
     beat_both(w, &beat, stop, n);
 }
 
-/* Whether it is among the stop requests, and whether its lease is one whose requests are left open. */
-static bool is_told(struct world *w, int side, const struct lq_stop *stop, size_t n,
-                    const struct lease *l)
+/* Whether the lease is among the stop requests. */
+static bool is_told(int side, const struct lq_stop *stop, size_t n, const struct lease *l)
 {
     for (size_t i = 0; i < n; i++) {
         if (stop[i].fence == l->fence[side] && strcmp(stop[i].id, l->id) == 0 &&
             strcmp(stop[i].queue, tm_queue(l->queue)) == 0)
             return true;
     }
-    (void)w;
     return false;
 }
 
@@ -60,10 +58,10 @@ static void compare_stops(struct world *w, struct lq_stop stop[][32], const size
 {
     for (size_t i = 0; i < w->n_leases && !w->failure[0]; i++) {
         const struct lease *l = &w->lease[i];
-        if (l->reclaimed)
+        if (l->reclaimed || (l->over && !l->removed))
             continue;
-        bool model = is_told(w, MODEL, stop[MODEL], n[MODEL], l);
-        bool store = is_told(w, STORE, stop[STORE], n[STORE], l);
+        bool model = is_told(MODEL, stop[MODEL], n[MODEL], l);
+        bool store = is_told(STORE, stop[STORE], n[STORE], l);
         if (model != store)
             tm_fail(w, "stop request for %s/%s: model %d, store %d", tm_queue(l->queue), l->id,
                     model, store);
@@ -175,7 +173,7 @@ static void note_act(struct world *w, int queue, const char *id, enum lade_job_v
     if (!l)
         return;
     if (verb == LADE_JOB_REMOVE)
-        l->over = true;
+        l->over = l->removed = true;
     else
         l->mark = (int)verb + 1;
 }
@@ -284,6 +282,8 @@ static void op_forget(struct world *w)
 {
     int queue = (int)tm_below(w, N_QUEUES), rc[N_SIDES];
     bool empty = tm_chance(w, 30);
+    if (!w->forgets)
+        return;
     lade_err err[N_SIDES] = {0};
     tm_trace(w, "forget %s%s", tm_queue(queue), empty ? ", emptied" : "");
     for (int i = 0; i < N_SIDES; i++) {
@@ -344,7 +344,7 @@ static const struct {
     {tm_op_put, 22}, {tm_op_settle_take, 38}, {op_renew, 10},  {op_join, 3}, {op_leave, 1},
     {op_die, 3},     {op_reclaim, 5},         {op_begin, 3},   {op_act, 10}, {op_purge, 2},
     {op_redrive, 3}, {op_pause, 4},           {op_promote, 6}, {op_trim, 3}, {op_step, 6},
-    {op_forget, 1},
+    {op_forget, 2},
 };
 
 void tm_step(struct world *w)

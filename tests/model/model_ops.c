@@ -93,9 +93,11 @@ static void draw_put(struct world *w, struct lq_put *p)
         (void)snprintf(key, 8, "k%u", (unsigned)tm_below(w, 6));
         p->unique = lb_slice_str(key);
         p->unique_ttl_ms = w->exact ? 1 + (int64_t)tm_below(w, 4000) : 7200000;
-        p->until = (enum lade_unique_until)tm_below(w, 3);
+        p->until = (enum lade_unique_until)tm_below(w, w->forgets ? 2 : 3);
     }
     tm_trace(w, " %s/%.*s", p->queue, (int)p->id.n, (const char *)p->id.p);
+    if (p->unique.n > 0)
+        tm_trace(w, "[%.*s until %d]", (int)p->unique.n, (const char *)p->unique.p, (int)p->until);
 }
 
 void tm_op_put(struct world *w)
@@ -113,6 +115,9 @@ void tm_op_put(struct world *w)
         rc[i] = lq_put(w->s[i], put[i], n, &err[i]);
     tm_same_result(w, "put", rc, err);
     for (size_t i = 0; i < n && !w->failure[0]; i++) {
+        if (put[MODEL][i].outcome != put[STORE][i].outcome)
+            tm_trace(w, " ?%s by %s%s", (const char *)put[STORE][i].id.p, put[MODEL][i].holder,
+                     put[STORE][i].holder);
         tm_same(w, "outcome of a put", put[MODEL][i].outcome, put[STORE][i].outcome);
         if (put[MODEL][i].outcome == LADE_DUPLICATE)
             tm_same_bytes(w, "holder", lb_slice_str(put[MODEL][i].holder),
