@@ -18,7 +18,7 @@
  * the result is >= 0. All times are milliseconds (suffix _ms); absolute ones since 1970 on the store's own clock.
  *
  * Leases. A lease belongs to a worker incarnation (an id that is never used twice) and has a fence, a number that
- * grows with every lease of the queue. An incarnation that does not renew within lease_ms is dead; any other may then
+ * grows with every take and reclaim of the queue (jobs of one call may share it). An incarnation that does not renew within lease_ms is dead; any other may then
  * reclaim its leases. settle and begin with a fence that is no longer the job's are refused with LADE_STALE, whatever
  * the old owner believes.
  *

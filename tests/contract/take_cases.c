@@ -138,8 +138,10 @@ static void fences_of_a_queue_grow_with_every_lease(void **state)
     uint64_t last = 0;
     for (int round = 0; round < 3; round++) {
         assert_int_equal(ct_take("w", "q", 10), 5);
+        /* Jobs of one take may share a fence. */
+        assert_true(ct.got.job[0].fence > last);
         for (size_t i = 0; i < 5; i++) {
-            assert_true(ct.got.job[i].fence > last);
+            assert_true(ct.got.job[i].fence >= last);
             last = ct.got.job[i].fence;
         }
         for (size_t i = 0; i < 5; i++)

@@ -13,7 +13,8 @@
  *   P ready:<level> LIST  ids, served from the head
  *   P ghost         HASH  level id, or "c" id -> entries of that list that are no longer true (lua/job.lua)
  *   P scheduled, P retrying  ZSET id -> due ms + level / 16
- *   P lease         HASH  id -> "fence worker taken_ms level", and "!" once begun
+ *   P lease         HASH  id -> "fence level worker" (no blank behind level), and "!" once begun; and ""
+ *                         (lua/job.lua)
  *   P held          HASH  worker -> leases it holds
  *   P fin           HASH  id -> state letter (c d x), level, reason, " ended_ms ", result
  *   P completed     LIST  ids, oldest first
@@ -31,7 +32,8 @@
  *   <ns>:queues     SET   names
  *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency length name queue,queue,..."
  *
- * The fence follows the server's clock in microseconds, so it grows even when the data of a queue is lost.
+ * The fence is the server's clock in microseconds, or one more than the last: it grows even when the data of a queue is
+ * lost. All jobs that a take gets from a queue have the same, which keeps scripts short: their lease is one value.
  *
  * Thread safety: all functions are pure.
  */

@@ -242,30 +242,33 @@ struct lease {
 };
 
 struct leases {
-    struct lease *v; /* the `max` lowest fences above `after`, unsorted until full */
+    struct lease *v; /* the `max` first behind `after`, unsorted until full */
     size_t n, max;
-    uint64_t after;
+    struct lease after; /* by fence, then id */
 };
 
 static int compare_leases(const void *a, const void *b)
 {
     const struct lease *x = a, *y = b;
-    return (x->fence > y->fence) - (x->fence < y->fence);
+    if (x->fence != y->fence)
+        return x->fence < y->fence ? -1 : 1;
+    return strcmp(x->id, y->id);
 }
 
 static void keep_lease(struct leases *l, struct lb_slice id, uint64_t fence)
 {
-    if (fence <= l->after || id.n > LADE_ID_MAX)
+    struct lease new = {.fence = fence, .id_n = id.n};
+    if (id.n == 0 || id.n > LADE_ID_MAX) /* the empty one is no lease: lua/job.lua */
+        return;
+    memcpy(new.id, id.p, id.n);
+    if (compare_leases(&new, &l->after) <= 0)
         return;
     if (l->n == l->max) {
         /* Sorts when twice the page is there and keeps the lower half: linear in all. */
         qsort(l->v, l->n, sizeof(*l->v), compare_leases);
         l->n = l->max / 2;
     }
-    struct lease *e = &l->v[l->n++];
-    e->fence = fence;
-    e->id_n = id.n;
-    memcpy(e->id, id.p, id.n);
+    l->v[l->n++] = new;
 }
 
 static int scan_step(struct ls_redis_store *s, struct ls_redis_conn *c, struct scan *sc,
@@ -302,8 +305,8 @@ static int fill_page(struct page *p, const struct leases *l, size_t limit, lade_
     if (!p->id || !p->place)
         return lb_fail_nomem(err, "list");
     for (size_t i = 0; i < n; i++) {
-        char place[24];
-        int len = snprintf(place, sizeof(place), "%" PRIu64, l->v[i].fence);
+        char place[sizeof(((lade_cursor *)0)->at)];
+        int len = snprintf(place, sizeof(place), "%" PRIu64 " %s", l->v[i].fence, l->v[i].id);
         p->id[i] = lb_slice_of(lb_arena_copy(&p->arena, l->v[i].id, l->v[i].id_n));
         p->place[i] = lb_slice_of(lb_arena_copy(&p->arena, place, (size_t)len));
         if (!p->id[i].p || !p->place[i].p)
@@ -318,7 +321,10 @@ static int find_active(struct ls_redis_store *s, struct ls_redis_conn *c, const 
                        const lade_cursor *cursor, size_t limit, struct page *p, lade_err *err)
 {
     struct scan sc = {s, queue, "0"};
-    struct leases l = {.max = 2 * (limit + 1), .after = strtoull(cursor->at, NULL, 10)};
+    struct leases l = {.max = 2 * (limit + 1)};
+    const char *blank = strchr(cursor->at, ' ');
+    l.after.fence = strtoull(cursor->at, NULL, 10);
+    (void)snprintf(l.after.id, sizeof(l.after.id), "%s", blank ? blank + 1 : "");
     l.v = lb_malloc(l.max * sizeof(*l.v));
     if (!l.v)
         return lb_fail_nomem(err, "list");
@@ -331,7 +337,7 @@ static int find_active(struct ls_redis_store *s, struct ls_redis_conn *c, const 
         /* A scan may tell an entry twice. */
         size_t kept = 0;
         for (size_t i = 0; i < l.n; i++) {
-            if (kept == 0 || l.v[kept - 1].fence != l.v[i].fence)
+            if (kept == 0 || compare_leases(&l.v[kept - 1], &l.v[i]) != 0)
                 l.v[kept++] = l.v[i];
         }
         l.n = kept;

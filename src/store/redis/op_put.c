@@ -8,8 +8,11 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "store/redis/store_inner.h"
+
+#define LEVEL_UNSET (-2)
 
 struct lane {
     const char *queue;
@@ -17,6 +20,7 @@ struct lane {
     size_t n_special;
     size_t longest;
     bool untimed; /* some ids are not time-ordered */
+    int level;    /* of all of them; -1 when they are not plain */
 };
 
 struct put_call {
@@ -41,8 +45,41 @@ static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
         if (strcmp(pc->lane[i].queue, queue) == 0)
             return i;
     }
-    pc->lane[pc->n_lanes] = (struct lane){.queue = queue};
+    pc->lane[pc->n_lanes] = (struct lane){.queue = queue, .level = LEVEL_UNSET};
     return pc->n_lanes++;
+}
+
+/* By the body, as the script reads it where the lane is not plain. */
+static void note_level(struct lane *l, const struct lq_put *p)
+{
+    int level = p->body.n > LQ_BODY_LEVEL_AT ? p->body.p[LQ_BODY_LEVEL_AT] - '0' : -1;
+    if (level < 0 || level >= LQ_N_LEVELS || is_special(p))
+        l->level = -1;
+    else if (l->level == LEVEL_UNSET)
+        l->level = level;
+    else if (l->level != level)
+        l->level = -1;
+}
+
+/* An id that comes twice needs the script's closer look. */
+static int find_twins(struct put_call *pc, lade_err *err)
+{
+    struct lb_map map;
+    lb_map_init(&map);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++) {
+        struct lane *l = &pc->lane[i];
+        for (size_t k = 0; rc == 0 && l->level >= 0 && l->n > 1 && k < l->n; k++) {
+            struct lq_put *p = &pc->put[pc->order[l->first + k]];
+            struct lq_put *other = lb_map_get(&map, p->id);
+            if (!other)
+                rc = lb_map_put(&map, p->id, p);
+            else
+                l->level = -1;
+        }
+    }
+    lb_map_fini(&map);
+    return rc < 0 ? lb_fail_nomem(err, "put") : 0;
 }
 
 /* Sorts the items into lanes, keeping their order: counts, then places. */
@@ -63,6 +100,7 @@ static int group(struct put_call *pc, lade_err *err)
         struct lane *l = &pc->lane[last];
         l->n++;
         l->n_special += is_special(p);
+        note_level(l, p);
         l->untimed |= !ls_redis_id_time(p->id);
         l->longest = LB_MAX(l->longest, p->body.n);
         bytes += p->body.n;
@@ -80,7 +118,7 @@ static int group(struct put_call *pc, lade_err *err)
         return lb_fail(err, LADE_ETOOBIG, "put",
                        "%zu bytes of jobs in one call, at most %d: enqueue fewer at a time", bytes,
                        LS_REDIS_PUT_BYTES);
-    return 0;
+    return find_twins(pc, err);
 }
 
 static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, size_t index)
@@ -98,6 +136,10 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
     ls_redis_arg_u64(cmd, l->n);
     ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
     ls_redis_arg_int(cmd, l->untimed);
+    if (l->level >= 0)
+        ls_redis_arg_int(cmd, l->level);
+    else
+        ls_redis_arg_str(cmd, "");
     ls_redis_arg_u64(cmd, l->n_special);
     for (size_t i = 0; i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];

@@ -11,18 +11,41 @@
  */
 #include "store/redis/op_settle.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 
 static bool is_special(const struct lq_settle *it)
 {
     return it->to != LQ_TO_COMPLETED || it->history.p || it->result.n > 0 || it->failed;
+}
+
+static bool is_twin(const struct lq_settle *a, const struct lq_settle *b)
+{
+    return a->fence == b->fence && lb_slice_eq(a->id, b->id) && strcmp(a->queue, b->queue) == 0;
+}
+
+/* The second of two items with the same job and fence is stale, whatever becomes of the first. */
+static int find_twins(struct ls_redis_settles *g, lade_err *err)
+{
+    if (g->n < 2)
+        return 0;
+    struct lb_map map;
+    lb_map_init(&map);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < g->n; i++) {
+        struct lq_settle *first = lb_map_get(&map, g->it[i].id);
+        if (!first)
+            rc = lb_map_put(&map, g->it[i].id, &g->it[i]);
+        for (; first && first < &g->it[i] && !g->stale[i]; first++)
+            g->stale[i] = is_twin(first, &g->it[i]);
+    }
+    lb_map_fini(&map);
+    return rc < 0 ? lb_fail_nomem(err, "settle") : 0;
 }
 
 static size_t find_lane(struct ls_redis_settles *g, const char *queue, size_t last)
@@ -39,7 +62,7 @@ static size_t find_lane(struct ls_redis_settles *g, const char *queue, size_t la
 }
 
 int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
-                          struct lq_settle *it, size_t n, lade_err *err)
+                          struct lq_settle *it, size_t n, bool twins, lade_err *err)
 {
     *g = (struct ls_redis_settles){.s = s, .it = it, .n = n};
     if (n == 0)
@@ -54,7 +77,10 @@ int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
         return lb_fail_nomem(err, "settle");
     }
     size_t last = 0;
-    for (size_t i = 0; i < n; i++) {
+    int rc = twins ? find_twins(g, err) : 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (g->stale[i])
+            continue;
         last = find_lane(g, it[i].queue, last);
         lane_of[i] = (uint32_t)last;
         g->lane[last].n++;
@@ -64,12 +90,14 @@ int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
         g->lane[i].first = g->lane[i - 1].first + g->lane[i - 1].n;
     for (size_t i = 0; i < g->n_queues; i++)
         g->lane[i].n = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (g->stale[i])
+            continue;
         struct ls_redis_settle_lane *l = &g->lane[lane_of[i]];
         g->order[l->first + l->n++] = (uint32_t)i;
     }
     lb_free(lane_of);
-    return 0;
+    return rc;
 }
 
 void ls_redis_settles_fini(struct ls_redis_settles *g)
@@ -93,12 +121,15 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it,
     ls_redis_arg_slice(cmd, it->result);
 }
 
-/* With the blank that ends a fence in the lease. */
-static void arg_fence(struct ls_redis_cmd *cmd, uint64_t fence)
+/* Runs of items with one fence, as jobs of one take have. */
+static size_t run_length(const struct ls_redis_settles *g, const struct ls_redis_settle_lane *l,
+                         size_t from)
 {
-    char text[24];
-    int n = snprintf(text, sizeof(text), "%" PRIu64 " ", fence);
-    ls_redis_arg(cmd, text, (size_t)n);
+    size_t i = from;
+    while (i < l->n &&
+           g->it[g->order[l->first + i]].fence == g->it[g->order[l->first + from]].fence)
+        i++;
+    return i - from;
 }
 
 static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *c, size_t lane,
@@ -106,8 +137,11 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
 {
     const struct ls_redis_store *s = g->s;
     const struct ls_redis_settle_lane *l = &g->lane[lane];
+    size_t n_runs = 0;
+    for (size_t i = 0; i < l->n; i += run_length(g, l, i))
+        n_runs++;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(
-        c, LS_REDIS_LUA_SETTLE, 1, 10 + s->n_doubts + 2 * l->n + 8 * l->n_special);
+        c, LS_REDIS_LUA_SETTLE, 1, 11 + s->n_doubts + l->n + 2 * n_runs + 8 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);
@@ -116,14 +150,18 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_completed.count, 0));
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_dead.count, 0));
     ls_redis_arg_u64(cmd, l->n);
+    ls_redis_arg_u64(cmd, n_runs);
     ls_redis_arg_u64(cmd, l->n_special);
     ls_redis_arg_u64(cmd, s->n_doubts);
     for (size_t i = 0; i < s->n_doubts; i++)
         ls_redis_arg_u64(cmd, s->doubt[i].tag);
     for (size_t i = 0; i < l->n; i++)
         ls_redis_arg_slice(cmd, g->it[g->order[l->first + i]].id);
-    for (size_t i = 0; i < l->n; i++)
-        arg_fence(cmd, g->it[g->order[l->first + i]].fence);
+    for (size_t i = 0, n; i < l->n; i += n) {
+        n = run_length(g, l, i);
+        ls_redis_arg_u64(cmd, g->it[g->order[l->first + i]].fence);
+        ls_redis_arg_u64(cmd, n);
+    }
     for (size_t i = 0; l->n_special > 0 && i < l->n; i++) {
         const struct lq_settle *it = &g->it[g->order[l->first + i]];
         if (is_special(it))
@@ -201,7 +239,7 @@ static void encode_begin(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
         for (size_t i = 0; i < l->n; i++) {
             const struct lq_lease *lease = &b->lease[g->order[l->first + i]];
             ls_redis_arg_slice(cmd, lease->id);
-            arg_fence(cmd, lease->fence);
+            ls_redis_arg_u64(cmd, lease->fence);
         }
         ls_redis_cmd_end(cmd);
     }
@@ -234,7 +272,7 @@ int ls_redis_begin(struct lq_store *base, const char *worker, struct lq_lease *l
         return lb_fail_nomem(err, "begin");
     for (size_t i = 0; i < n; i++)
         it[i].queue = lease[i].queue;
-    int rc = ls_redis_settles_init(&b.group, s, it, n, err);
+    int rc = ls_redis_settles_init(&b.group, s, it, n, false, err);
     if (rc == 0) {
         lr_mutex_lock(&s->work.lock);
         rc = run_begin(&b, err);

@@ -24,8 +24,9 @@ struct ls_redis_settles {
     bool *stale;     /* of each item */
 };
 
+/* twins: look for items that are the same settle twice. */
 LADE_CHECKED int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
-                                       struct lq_settle *it, size_t n, lade_err *err);
+                                       struct lq_settle *it, size_t n, bool twins, lade_err *err);
 void ls_redis_settles_fini(struct ls_redis_settles *g);
 void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_conn *c,
                              bool repeat);

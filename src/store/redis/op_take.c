@@ -102,9 +102,9 @@ int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
                          struct lq_leased_vec *out, lade_err *err)
 {
     size_t fields = ls_redis_read_array(c);
-    int64_t lane = ls_redis_read_int(c), base = ls_redis_read_int(c);
+    int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
     size_t n = ls_redis_read_array(c);
-    c->bad |= (fields != 7 && fields != 9) || lane < 0 || (size_t)lane >= lanes.n || n == 0 ||
+    c->bad |= (fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n || n == 0 ||
               n > LQ_TAKE_MAX;
     if (c->bad)
         return -LADE_EPROTO;
@@ -117,7 +117,7 @@ int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
         return lb_fail_nomem(err, "take");
     for (size_t i = 0; i < n; i++) {
         job[i].lane = (uint32_t)lane;
-        job[i].fence = (uint64_t)base + i;
+        job[i].fence = (uint64_t)fence;
     }
     size_t n_over = ls_redis_read_array(c);
     for (size_t i = 0; !c->bad && i < n_over; i++) {
@@ -126,11 +126,7 @@ int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
         if (!c->bad)
             job[at].oversize = true;
     }
-    size_t n_offsets = ls_redis_read_array(c);
-    c->bad |= n_offsets != 0 && n_offsets != n;
-    for (size_t i = 0; !c->bad && i < n_offsets; i++)
-        job[i].fence = (uint64_t)base + (uint64_t)ls_redis_read_int(c);
-    if (fields == 9)
+    if (fields == 8)
         read_former(c, n, job);
     if (c->bad)
         return -LADE_EPROTO;
@@ -238,7 +234,7 @@ int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
         if (!t.w)
             return lb_fail_nomem(err, "take");
     }
-    int rc = ls_redis_settles_init(&t.settles, t.s, it, n, err);
+    int rc = ls_redis_settles_init(&t.settles, t.s, it, n, true, err);
     if (rc == 0) {
         lr_mutex_lock(&t.s->work.lock);
         rc = run_trip(&t, out, err);

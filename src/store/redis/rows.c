@@ -46,19 +46,18 @@ static void read_end(struct lq_row *row, struct lb_slice where, struct lb_slice 
         *result = lb_slice(blank + 1, where.n - (size_t)(blank + 1 - where.p));
 }
 
-/* "fence worker taken level" and what renew wrote about the worker: the name stands behind its length. */
+/* "fence level worker" and what renew wrote about the worker: the name stands behind its length. */
 static bool read_lease(struct lq_row *row, struct lq_row_vec *out, struct lb_slice where,
                        struct lb_slice about)
 {
     char line[LADE_ID_MAX + 64], worker[LADE_ID_MAX + 1], text[LADE_NAME_MAX + 160] = "";
     unsigned long long fence = 0;
-    long long taken = 0;
     memcpy(line, where.p, LB_MIN(where.n, sizeof(line) - 1));
     line[LB_MIN(where.n, sizeof(line) - 1)] = 0;
-    if (sscanf(line, "%llu %64s %lld", &fence, worker, &taken) != 3)
+    if (sscanf(line, "%llu %*1c%64[^!]", &fence, worker) != 2)
         return true;
     row->fence = fence;
-    row->taken_ms = taken;
+    row->taken_ms = (int64_t)(fence / 1000); /* the fence is the time of the take in microseconds */
     const char *name = worker;
     size_t n = strlen(worker), len = 0;
     int at = 0;

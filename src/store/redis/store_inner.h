@@ -167,8 +167,7 @@ int ls_redis_list_workers(struct lq_store *s, struct lb_arena *arena, lade_worke
 int ls_redis_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
 
 /*
- * Decodes {lane, first fence, ids, bodies, histories, oversize, offsets[, formers, begun]} from the cursor and appends the
- * jobs. -LADE_EPROTO leaves `bad` in the cursor, -LADE_ENOMEM.
+ * Decodes {lane, fence, ids, bodies, histories, oversize[, formers, begun]} from the cursor and appends the jobs. -LADE_EPROTO leaves `bad` in the cursor, -LADE_ENOMEM.
  */
 LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
                                       struct lq_leased_vec *out, lade_err *err);

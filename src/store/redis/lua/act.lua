@@ -24,7 +24,7 @@ local function find_job(id)
     end
     local lease = call('HGET', P .. 'lease', id)
     if lease then
-        return 'a', match(lease, ' (%d)!?$'), lease
+        return 'a', match(lease, ' (.)'), lease
     end
     local score, state = call('ZSCORE', P .. 'scheduled', id), 's'
     if not score then
@@ -57,7 +57,7 @@ local function unlink(id, state, level)
 end
 
 local function stop(id, lease)
-    local fence, w = match(lease, '^(%d+) (%S+) ')
+    local fence, w = match(lease, '^(%d+) .(%w+)')
     call('RPUSH', P .. 'stop:' .. w, fence .. ' ' .. id)
     call('PEXPIRE', P .. 'stop:' .. w, 86400000)
     return w

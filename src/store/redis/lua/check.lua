@@ -80,11 +80,13 @@ end
 local held = {}
 all = call('HGETALL', P .. 'lease')
 for i = 1, #all, 2 do
-    stand(all[i], 'active')
-    local w = match(all[i + 1], '^%d+ (%S+) %d+ %d!?$')
-    if not w then
+    local w = match(all[i + 1], '^%d+ [0-8](%w+)!?$')
+    if all[i] ~= '' then
+        stand(all[i], 'active')
+    end
+    if all[i] ~= '' and not w then
         report('lease of job %s cannot be read', all[i])
-    else
+    elseif w then
         held[w] = (held[w] or 0) + 1
     end
 end

@@ -14,7 +14,7 @@ local ready = 0
 for i = 1, #levels do
     ready = ready + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
 end
-local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts, call('HLEN', P .. 'lease'),
+local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts, max(call('HLEN', P .. 'lease') - 1, 0),
              call('ZCARD', P .. 'retrying'), call('LLEN', P .. 'completed') - tonumber(meta[4] or 0),
              call('ZCARD', P .. 'dead'), call('ZCARD', P .. 'cancelled'), meta[5] and 1 or 0,
              tonumber(meta[6] or 0), tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),

@@ -98,9 +98,8 @@ local function drop(P, ids, a, b)
     end
 end
 
--- Removes the oldest completed jobs beyond `keep`, at most n. len: of the list.
-local function keep_completed(P, len, keep, n)
-    local ghosts = tonumber(call('HGET', P .. 'meta', 'gc') or 0)
+-- Removes the oldest completed jobs beyond `keep`, at most n. The list has `len` entries, of them `ghosts`.
+local function keep_completed(P, len, ghosts, keep, n)
     local over = min(len - ghosts - keep, n)
     if over <= 0 then
         return 0
@@ -175,7 +174,15 @@ local function forget_worker(P, w)
     call('DEL', P .. 'stop:' .. w, P .. 'bell:' .. w, P .. 'got:' .. w, P .. 'won:' .. w)
 end
 
--- Fences grow also when the data is lost or an old copy of it comes back: they follow the clock.
+-- The hash of leases has one field that is no job: its value is too long for the compact form of a small hash, in which
+-- every look-up would walk over all fields.
+local function open_leases(P)
+    if call('EXISTS', P .. 'lease') == 0 then
+        call('HSET', P .. 'lease', '', string.rep('-', 65))
+    end
+end
+
+-- Fences grow also when the data is lost or an old copy of it comes back: they follow the clock, in microseconds.
 local function next_fence(last)
     return max(tonumber(last or 0) + 1, now_us)
 end

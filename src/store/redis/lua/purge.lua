@@ -23,7 +23,7 @@ if state == 'ready' then
     return {n, count_ready(P, levels, tonumber(call('HGET', P .. 'meta', 'gr') or 0)) > 0 and 1 or 0}
 elseif state == 'completed' then
     local len = call('LLEN', P .. 'completed')
-    n = keep_completed(P, len, 0, most)
+    n = keep_completed(P, len, tonumber(meta[4] or 0), 0, most)
     local ghosts = tonumber(call('HGET', P .. 'meta', 'gc') or 0)
     return {n, call('LLEN', P .. 'completed') > ghosts and 1 or 0}
 end

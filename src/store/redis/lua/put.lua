@@ -2,8 +2,8 @@
 --
 -- KEYS  <ns>:queues, then one meta for each lane
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
---       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), n special;
---                      n times id, body; for each special: index, due kind, ms, unique key, ttl, until
+--       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), level when all are plain or "", n special;
+--                      n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms, unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
@@ -35,11 +35,31 @@ local function due_of(special)
     return due > now and due or nil
 end
 
+-- Those that are not time-ordered, as ls_redis_id_time sees it.
+local function filter_untimed(P, ids)
+    local some = {}
+    call('HLEN', P .. 'since')
+    for i = 1, #ids do
+        if #ids[i] ~= 26 or not find(ids[i], '^0[0-9A-HJKMNP-TV-Z]+$') then
+            some[#some + 1] = ids[i]
+        end
+    end
+    return some
+end
+
+local function none_of(known, n)
+    for i = 1, n do
+        if known[i] then
+            return false
+        end
+    end
+    return true
+end
+
 -- Reads what lane `lane` will need and decides about each job.
-local function look(lane, n, special, untimed)
+local function look(lane, n, special, untimed, plain)
     local P = prefix(KEYS[lane + 1])
-    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n,
-               untimed = untimed and {}}
+    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n}
     local ids = {}
     for i = 1, n do
         ids[i] = ARGV[at + 2 * i - 2]
@@ -47,7 +67,15 @@ local function look(lane, n, special, untimed)
     p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
     check_format(p.meta[1])
     local known = fetch('HMGET', P .. 'jobs', ids, 1, n)
-    local seen, claimed, refused = {}, {}, {}
+    if plain ~= '' and none_of(known, n) then
+        p.lists[plain] = ids
+        call('LLEN', P .. 'ready:' .. plain)
+        if untimed then
+            p.untimed = filter_untimed(P, ids)
+        end
+        return p
+    end
+    local seen, claimed, refused, at_once = {}, {}, {}, {}
     for i = 1, n do
         local id, sp = ids[i], special and special[i]
         local holder = (known[i] or seen[id]) and id
@@ -76,9 +104,7 @@ local function look(lane, n, special, untimed)
                 p.head = min(p.head or due, due)
             else
                 list[#list + 1] = id
-                if untimed and (#id ~= 26 or not find(id, '^0[0-9A-HJKMNP-TV-Z]+$')) then
-                    p.untimed[#p.untimed + 1] = id
-                end
+                at_once[#at_once + 1] = id
             end
         end
     end
@@ -96,7 +122,7 @@ local function look(lane, n, special, untimed)
         call('LLEN', P .. 'ready:' .. level)
     end
     if untimed then
-        call('HLEN', P .. 'since')
+        p.untimed = filter_untimed(P, at_once)
     end
     if p.head then
         p.was = first_due(P)
@@ -162,10 +188,10 @@ end
 call('SCARD', KEYS[1])
 local longest = {}
 for lane = 1, #KEYS - 1 do
-    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
+    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
     longest[lane] = tonumber(ARGV[at + 1])
-    local untimed = ARGV[at + 2] == '1'
-    at = at + 4
+    local untimed, plain = ARGV[at + 2] == '1', ARGV[at + 3]
+    at = at + 5
     local special
     if n_special > 0 then
         special = {}
@@ -176,7 +202,7 @@ for lane = 1, #KEYS - 1 do
             s = s + 6
         end
     end
-    plan[lane] = look(lane, n, special, untimed)
+    plan[lane] = look(lane, n, special, untimed, plain)
     at = at + 2 * n + 6 * n_special
 end
 for lane = 1, #plan do

@@ -3,8 +3,8 @@
 -- KEYS  <ns>:workers, then one meta for each lane
 -- ARGV  worker, most, longest body handed out, bytes of one answer, number of the call, repeated (0|1), ms the answer is
 --       remembered
--- Answers {stale, more, then for each lane: {lane, first fence, ids, bodies, histories, oversize indices, offsets,
--- formers, begun (0|1)}}. more: leases of dead incarnations may be left.
+-- Answers {stale, more, then for each lane: {lane, fence, ids, bodies, histories, oversize indices, formers,
+-- begun (0|1)}}. more: leases of dead incarnations may be left.
 --
 -- An incarnation whose time is over is condemned (until = -1) when it is met, and forgotten once it holds nothing. Its
 -- leases are found by a scan over the active jobs that goes on at the next call after SCAN_MAX of them; nothing is scanned
@@ -22,39 +22,34 @@ for lane = 2, #KEYS do
     end
 end
 
-local function answer(P, lane, ids, fences, formers, begun)
-    local bodies, n, over = bodies_of(P, ids, body_max, budget, true)
-    local list, offsets = {}, {}
+local function answer(P, lane, fence, ids, formers, begun)
+    local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
+    local list = {}
     for i in pairs(over) do
         list[#list + 1] = i - 1
     end
     for i = 1, #ids do
-        budget = budget - (bodies[i] and #bodies[i] or 0)
         bodies[i] = bodies[i] or ''
-        offsets[i] = fences[i] - fences[1]
+        budget = budget - #bodies[i]
     end
-    out[#out + 1] = {lane - 2, fences[1], ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list, offsets,
-                     formers, begun}
+    out[#out + 1] = {lane - 2, fence, ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list, formers, begun}
 end
 
--- Remembered: number, then for each lease: id, fence, former, begun.
+-- Remembered: number, fence, then for each lease: id, former, begun.
 local function recall(P, lane, known)
     local had = cmsgpack.unpack(known)
     if had[1] ~= seq then
         return
     end
-    local ids, fences, formers, begun = {}, {}, {}, {}
-    for i = 2, #had, 4 do
-        local lease = call('HGET', P .. 'lease', had[i])
-        local mine = had[i + 1] .. ' ' .. worker .. ' '
-        if lease and sub(lease, 1, #mine) == mine then
-            ids[#ids + 1], fences[#fences + 1] = had[i], tonumber(had[i + 1])
-            formers[#formers + 1], begun[#begun + 1] = had[i + 2], had[i + 3]
+    local ids, formers, begun = {}, {}, {}
+    for i = 3, #had, 3 do
+        local fence, w = match(call('HGET', P .. 'lease', had[i]) or '', '^(%d+) .(%w+)')
+        if fence == had[2] and w == worker then
+            ids[#ids + 1], formers[#formers + 1], begun[#begun + 1] = had[i], had[i + 1], had[i + 2]
         end
     end
     if #ids > 0 then
-        budget = math.huge
-        answer(P, lane, ids, fences, formers, begun)
+        answer(P, lane, had[2], ids, formers, begun)
     end
 end
 
@@ -98,23 +93,19 @@ local function bury(P)
 end
 
 local function move(P, lane, found)
-    local base = next_fence(call('HGET', P .. 'meta', 'fence'))
-    local ids, fences, formers, begun, kv, known = {}, {}, {}, {}, {}, {seq}
+    local fence = format('%.0f', next_fence(call('HGET', P .. 'meta', 'fence')))
+    local ids, formers, begun, kv, known = {}, {}, {}, {}, {seq, fence}
     for i = 1, #found do
         local f = found[i]
-        local fence = format('%.0f', base + i - 1)
-        ids[i], fences[i], formers[i], begun[i] = f.id, base + i - 1, f.former, f.begun and 1 or 0
-        kv[2 * i - 1] = f.id
-        kv[2 * i] = fence .. ' ' .. worker .. ' ' .. now .. ' ' .. f.level
-        for _, v in ipairs({f.id, fence, f.former, begun[i]}) do
-            known[#known + 1] = v
-        end
+        ids[i], formers[i], begun[i] = f.id, f.former, f.begun and 1 or 0
+        kv[2 * i - 1], kv[2 * i] = f.id, fence .. ' ' .. f.level .. worker
+        known[3 * i], known[3 * i + 1], known[3 * i + 2] = f.id, f.former, begun[i]
     end
     spread('HSET', P .. 'lease', kv, 1, #kv)
-    call('HSET', P .. 'meta', 'fence', format('%.0f', base + #found - 1))
+    call('HSET', P .. 'meta', 'fence', fence)
     call('HINCRBY', P .. 'held', worker, #found)
     call('SET', P .. 'won:' .. worker, cmsgpack.pack(known), 'PX', ttl)
-    answer(P, lane, ids, fences, formers, begun)
+    answer(P, lane, fence, ids, formers, begun)
 end
 
 local function reclaim(P, lane)
@@ -129,7 +120,7 @@ local function reclaim(P, lane)
         local step = call('HSCAN', P .. 'lease', cursor, 'COUNT', 500)
         local all = step[2]
         for i = 1, #all, 2 do
-            local former, level, mark = match(all[i + 1], '^%d+ (%S+) %d+ (%d)(!?)$')
+            local level, former, mark = match(all[i + 1], '^%d+ (.)(%w+)(!?)$')
             if former and dead[former] and not seen[all[i]] then
                 full = #found >= most or size >= budget
                 if full then

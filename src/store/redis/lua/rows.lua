@@ -16,7 +16,7 @@ local function row(id)
     if fin then
         state, where = sub(fin, 1, 1), fin
     elseif lease then
-        local w = match(lease, '^%d+ (%S+)') or ''
+        local w = match(lease, '^%d+ .(%w+)') or ''
         local score = call('ZSCORE', P .. 'workers', w)
         state, where, till = 'a', lease, score and tonumber(score) or 0
         name = call('HGET', KEYS[1], w)

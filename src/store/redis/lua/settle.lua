@@ -2,22 +2,22 @@
 --
 -- KEYS  meta
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
---       n, n special, n doubtful tags; the doubtful tags; n ids; n fences, each with a blank behind;
+--       n, runs, n special, n doubtful tags; the doubtful tags; n ids; for each run of ids with one fence: fence, length;
 --       for each special: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result
--- Answers the indices that are stale.
+-- Answers the indices that are stale. No two items have the same id and fence.
 --
--- The fences that were settled are remembered under client and tag. A repeat of this call, or a later call of a client
--- whose earlier one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
+-- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
+-- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
 local P = prefix(KEYS[1])
 local client, tag, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
 local keep_done, keep_dead = tonumber(ARGV[5]), tonumber(ARGV[6])
-local n, n_special, n_doubtful = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local ids_at = 9 + n_doubtful
-local fences_at = ids_at + n
+local n, n_runs, n_special, n_doubtful = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local ids_at = 10 + n_doubtful
+local runs_at = ids_at + n
 local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE = '0', '1', '2', '3', '4', '5', '6'
 
 local special = {}
-local at = fences_at + n
+local at = runs_at + 2 * n_runs
 for _ = 1, n_special do
     special[tonumber(ARGV[at + 1])] = {to = ARGV[at + 2], delay = ARGV[at + 3], reason = ARGV[at + 4],
                                        failed = ARGV[at + 5] == '1', history = ARGV[at + 6] == '1' and ARGV[at + 7],
@@ -27,12 +27,12 @@ end
 
 -- Reads all that will be written, so that a foreign key stops us here.
 local leases = fetch('HMGET', P .. 'lease', ARGV, ids_at + 1, ids_at + n)
-local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc')
 check_format(meta[1])
 call('HLEN', P .. 'jobs')
 call('HLEN', P .. 'fin')
 call('HLEN', P .. 'held')
-call('LLEN', P .. 'completed')
+local n_kept = call('LLEN', P .. 'completed')
 local has_marks = call('HLEN', P .. 'mark') > 0
 local has_hist = call('HLEN', P .. 'hist') > 0
 local was_due
@@ -42,39 +42,51 @@ if n_special > 0 then
     call('ZCARD', P .. 'cancelled')
 end
 
+-- Remembered is " fence\0id\0id\0 fence\0id ...".
 local known
-local function settled_before(fence)
+local function settled_before(fence, id)
     if not known then
-        known = ' '
-        if again then
-            known = known .. (call('GET', P .. 'set:' .. client .. ':' .. tag) or '')
-        end
+        known = {}
+        local tags = {again and tag}
         for i = 1, n_doubtful do
-            known = known .. (call('GET', P .. 'set:' .. client .. ':' .. ARGV[9 + i]) or '')
+            tags[#tags + 1] = ARGV[10 + i]
+        end
+        for i = 1, #tags do
+            local of
+            local text = tags[i] and call('GET', P .. 'set:' .. client .. ':' .. tags[i]) or ''
+            for part in string.gmatch(text, '[^%z]+') do
+                if byte(part) == 32 then
+                    of = sub(part, 2)
+                else
+                    known[of .. ' ' .. part] = true
+                end
+            end
         end
     end
-    return find(known, ' ' .. fence, 1, true) ~= nil
+    return known[fence .. ' ' .. id]
 end
 
-local stale, tails, settled, fin, done = {}, {}, {}, {}, {}
-local n_settled, n_done = 0, 0
+local stale, held, settled, done, fin, remembered = {}, {}, {}, {}, {}, {}
+local n_settled, n_done, n_fin = 0, 0, 0
 local hist, dead, cancelled, gone, ended, retrying, scheduled, ready = {}, {}, {}, {}, {}, {}, {}, {}
 local n_failed, n_ready, n_dead = 0, 0, 0
 local soonest
 
-local function tail_of(text)
-    local worker, level = match(text, '^(%S+) %d+ (%d)')
-    local t = {n = 0, worker = worker, level = level, fin = 'c' .. level .. '  ' .. now .. ' '}
-    tails[text] = t
-    return t
+local function complete(id, record)
+    n_done = n_done + 1
+    done[n_done] = id
+    if keep_done > 0 then
+        fin[n_fin + 1], fin[n_fin + 2] = id, record
+        n_fin = n_fin + 2
+    end
 end
 
-local function finish(list, id, state, level, reason, result)
+local function finish(list, id, state, level, reason)
     list[#list + 1] = now
     list[#list + 1] = id
     ended[#ended + 1] = id
-    fin[#fin + 1] = id
-    fin[#fin + 1] = state .. level .. reason .. ' ' .. now .. ' ' .. result
+    fin[n_fin + 1], fin[n_fin + 2] = id, state .. level .. reason .. ' ' .. now .. ' '
+    n_fin = n_fin + 2
 end
 
 local function delay(list, id, level, ms)
@@ -98,10 +110,7 @@ local function settle_special(id, sp, level)
         hist[#hist + 1] = sp.history
     end
     if to == COMPLETED then
-        n_done = n_done + 1
-        done[n_done] = id
-        fin[#fin + 1] = id
-        fin[#fin + 1] = 'c' .. level .. '  ' .. now .. ' ' .. sp.result
+        complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result)
     elseif to == RETRYING then
         delay(retrying, id, level, sp.delay)
     elseif to == SCHEDULED then
@@ -112,38 +121,44 @@ local function settle_special(id, sp, level)
         n_ready = n_ready + 1
     elseif to == DEAD then
         n_dead = n_dead + 1
-        finish(dead, id, 'd', level, reason, '')
+        finish(dead, id, 'd', level, reason)
     elseif to == CANCELLED then
-        finish(cancelled, id, 'x', level, ' ', '')
+        finish(cancelled, id, 'x', level, ' ')
     else
         gone[#gone + 1] = id
     end
 end
 
-for i = 1, n do
-    local lease, fence = leases[i], ARGV[fences_at + i]
-    if lease and sub(lease, 1, #fence) == fence then
-        local id, text = ARGV[ids_at + i], sub(lease, #fence + 1)
-        local t = tails[text] or tail_of(text)
-        if settled[id] then
-            stale[#stale + 1] = i - 1
-        else
-            t.n = t.n + 1
+-- The leases of one take are one value, so after the first of a run equality is enough.
+local i = 1
+for run = runs_at + 1, runs_at + 2 * n_runs, 2 do
+    local fence, before = ARGV[run], n_settled
+    local start = fence .. ' '
+    local good, level, worker, record
+    for _ = 1, tonumber(ARGV[run + 1]) do
+        local lease, id = leases[i], ARGV[ids_at + i]
+        if lease and lease ~= good and sub(lease, 1, #start) == start then
+            good = lease
+            level, worker = match(lease, '^%d+ (.)(%w+)')
+            record = 'c' .. level .. '  ' .. now .. ' '
+        end
+        if lease and lease == good then
             n_settled = n_settled + 1
             settled[n_settled] = id
-            settled[id] = true
             local sp = special[i]
             if sp then
-                settle_special(id, sp, t.level)
+                settle_special(id, sp, level)
             else
-                n_done = n_done + 1
-                done[n_done] = id
-                local m = #fin
-                fin[m + 1], fin[m + 2] = id, t.fin
+                complete(id, record)
             end
+        elseif not ((again or n_doubtful > 0) and settled_before(fence, id)) then
+            stale[#stale + 1] = i - 1
         end
-    elseif not ((again or n_doubtful > 0) and settled_before(fence)) then
-        stale[#stale + 1] = i - 1
+        i = i + 1
+    end
+    if n_settled > before then
+        held[worker] = (held[worker] or 0) + n_settled - before
+        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. table.concat(settled, '\0', before + 1, n_settled)
     end
 end
 if n_settled == 0 then
@@ -151,37 +166,22 @@ if n_settled == 0 then
 end
 
 spread('HDEL', P .. 'lease', settled, 1, n_settled)
-for _, t in pairs(tails) do
-    if t.n > 0 then
-        call('HINCRBY', P .. 'held', t.worker, -t.n)
-    end
+for worker, k in pairs(held) do
+    call('HINCRBY', P .. 'held', worker, -k)
 end
 if has_marks then
     spread('HDEL', P .. 'mark', settled, 1, n_settled)
 end
 spread('HSET', P .. 'hist', hist, 1, #hist)
+spread('HSET', P .. 'fin', fin, 1, n_fin)
 if n_done > 0 then
     call('HINCRBY', P .. 'meta', 'completed', n_done)
-end
-if keep_done == 0 then
-    drop(P, done, 1, n_done)
-    for i = 1, n_done do
-        settled[done[i]] = 'gone'
-    end
-    local rest = {}
-    for i = 1, #fin, 2 do
-        if settled[fin[i]] ~= 'gone' then
-            rest[#rest + 1], rest[#rest + 2] = fin[i], fin[i + 1]
-        end
-    end
-    fin = rest
-    spread('HSET', P .. 'fin', fin, 1, #fin)
-else
-    spread('HSET', P .. 'fin', fin, 1, #fin)
-    if n_done > 0 then
+    if keep_done > 0 then
         release(P, done, 1, n_done, false)
         spread('RPUSH', P .. 'completed', done, 1, n_done)
-        keep_completed(P, call('LLEN', P .. 'completed'), keep_done, n_done + SLICE)
+        keep_completed(P, n_kept + n_done, tonumber(meta[3] or 0), keep_done, n_done + SLICE)
+    else
+        drop(P, done, 1, n_done)
     end
 end
 if n_special > 0 then
@@ -211,20 +211,5 @@ if n_special > 0 then
         ring(P, n_ready > 0 and n_ready or soonest and soonest < (was_due or math.huge) and 1 or 0)
     end
 end
-local remembered
-if #stale == 0 then
-    remembered = table.concat(ARGV, '', fences_at + 1, fences_at + n)
-else
-    local list, skip = {}, {}
-    for i = 1, #stale do
-        skip[stale[i] + 1] = true
-    end
-    for i = 1, n do
-        if not skip[i] then
-            list[#list + 1] = ARGV[fences_at + i]
-        end
-    end
-    remembered = table.concat(list)
-end
-call('SET', P .. 'set:' .. client .. ':' .. tag, remembered, 'PX', ttl)
+call('SET', P .. 'set:' .. client .. ':' .. tag, table.concat(remembered, '\0'), 'PX', ttl)
 return stale

@@ -3,8 +3,8 @@
 -- KEYS  one meta for each lane
 -- ARGV  worker, most, register when empty (0|1), was registered (0|1), longest body handed out, bytes of one answer,
 --       number of the call, repeated (0|1), ms the answer is remembered
--- Answers {stale, now, next due or 0, then for each lane that gave: {lane, first fence, ids, bodies, histories, oversize
--- indices, offsets of the fences when not 0, 1, 2, ...}}
+-- Answers {stale, now, next due or 0, then for each lane and level that gave: {lane, fence, ids, bodies, histories,
+-- oversize indices}}
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
@@ -23,24 +23,21 @@ end
 
 -- What the call that is now repeated had taken, as far as it is still this worker's.
 local function recall(P, lane, known)
-    local ids, offsets, n = {}, {}, 0
-    local number, base, rest = match(known, '^(%d+) (%d+)(.*)$')
+    local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
     if number ~= seq then
         return
     end
-    local had = {}
+    local had, ids = {}, {}
     for id in string.gmatch(rest, '%z([^%z]+)') do
         had[#had + 1] = id
     end
     local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
     for i = 1, #had do
-        local mine = format('%.0f ', base + i - 1) .. worker .. ' '
-        if leases[i] and sub(leases[i], 1, #mine) == mine then
-            n = n + 1
-            ids[n], offsets[n] = had[i], i - 1
+        if leases[i] and match(leases[i], '^(%d+) .(%w+)') == fence and match(leases[i], '^%d+ .(%w+)') == worker then
+            ids[#ids + 1] = had[i]
         end
     end
-    if n == 0 then
+    if #ids == 0 then
         return
     end
     local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
@@ -48,7 +45,7 @@ local function recall(P, lane, known)
     for i in pairs(over) do
         list[#list + 1] = i - 1
     end
-    return {lane - 1, tonumber(base), ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, n), list, offsets}
+    return {lane - 1, fence, ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list}
 end
 
 if again then
@@ -91,14 +88,13 @@ local function lease(P, lane, level, ids, meta)
             return 0
         end
     end
-    local base = next_fence(meta.fence or meta[5])
-    local tail = ' ' .. worker .. ' ' .. now .. ' ' .. level
+    meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
+    local value = meta.fence .. ' ' .. level .. worker
     local kv = {}
     for i = 1, n do
-        kv[2 * i - 1] = ids[i]
-        kv[2 * i] = format('%.0f', base + i - 1) .. tail
+        kv[2 * i - 1], kv[2 * i] = ids[i], value
     end
-    meta.fence = base + n - 1
+    open_leases(P)
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
     forget_since(P, ids, 1, n)
@@ -109,7 +105,7 @@ local function lease(P, lane, level, ids, meta)
     for i in pairs(over) do
         list[#list + 1] = i - 1
     end
-    out[#out + 1] = {lane - 1, base, ids, bodies, hist, list, {}}
+    out[#out + 1] = {lane - 1, meta.fence, ids, bodies, hist, list}
     return n
 end
 
@@ -142,9 +138,9 @@ local function take(P, lane)
         end
     end
     if n > 0 then
-        call('HSET', P .. 'meta', 'fence', format('%.0f', meta.fence))
+        call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
-        local known = {seq .. ' ' .. format('%.0f', out[from + 1][2])}
+        local known = {seq .. ' ' .. meta.fence}
         for i = from + 1, #out do
             known[#known + 1] = table.concat(out[i][3], '\0')
         end

@@ -38,11 +38,12 @@ local function trim_completed(P)
     if len == 0 then
         return false
     end
-    local alive = len - tonumber(call('HGET', P .. 'meta', 'gc') or 0)
+    local ghosts = tonumber(call('HGET', P .. 'meta', 'gc') or 0)
+    local alive = len - ghosts
     local old = count_old(P, done_age, min(most - n + 1, 10 * SLICE))
     local over = max(old, alive - done_count)
     if over > 0 and most > n then
-        local gone = keep_completed(P, len, alive - over, most - n)
+        local gone = keep_completed(P, len, ghosts, alive - over, most - n)
         n = n + gone
         return over > gone
     end
