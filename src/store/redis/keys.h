@@ -21,11 +21,12 @@
  *   P dead, P cancelled  ZSET id -> ended ms
  *   P uk            HASH  id -> until (0 done, 1 start, 2 ttl), unique key
  *   P u:<key>       STRING id of the holder, with its ttl
+ *   P ttl           ZSET  unique keys held until their ttl -> ms, for forget
  *   P mark          HASH  active id -> k or c: ends killed or cancelled
  *   P workers       ZSET  incarnation -> alive until ms; -1 once condemned
  *   P idle          SET   workers that wait for a bell
  *   P bell:<worker> LIST  rings
- *   P stop:<worker> LIST  "fence id" of jobs to be stopped
+ *   P stop:<worker> LIST  "fence m id" of marked jobs, "fence r id" of removed ones
  *   P put:<client>, P set:<client>:<tag>, P got:<worker>, P won:<worker>  STRING the last answer of put, settle, take,
  *                         reclaim, for a repeat after a lost reply; these end by themselves after LS_REDIS_MEMORY_MS
  *

@@ -68,7 +68,7 @@ static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     ls_redis_cmd_end(cmd);
 }
 
-/* "fence id" */
+/* "fence kind id" */
 static bool read_stop(struct lq_stop *stop, const char *queue, struct lb_slice text)
 {
     unsigned long long fence;
@@ -78,7 +78,8 @@ static bool read_stop(struct lq_stop *stop, const char *queue, struct lb_slice t
         return false;
     memcpy(line, text.p, text.n);
     line[text.n] = 0;
-    if (sscanf(line, "%llu %n", &fence, &at) != 1 || at == 0 || text.n - (size_t)at > LADE_ID_MAX)
+    if (sscanf(line, "%llu %*c %n", &fence, &at) != 1 || at == 0 ||
+        text.n - (size_t)at > LADE_ID_MAX)
         return false;
     (void)snprintf(stop->queue, sizeof(stop->queue), "%s", queue);
     memcpy(stop->id, line + at, text.n - (size_t)at + 1);

@@ -56,9 +56,9 @@ local function unlink(id, state, level)
     end
 end
 
-local function stop(id, lease)
+local function stop(id, lease, kind)
     local fence, w = match(lease, '^(%d+) .(%w+)')
-    call('RPUSH', P .. 'stop:' .. w, fence .. ' ' .. id)
+    call('RPUSH', P .. 'stop:' .. w, fence .. ' ' .. kind .. ' ' .. id)
     call('PEXPIRE', P .. 'stop:' .. w, 86400000)
     return w
 end
@@ -87,7 +87,7 @@ local function finish(id, state, level, where)
             return WRONG
         end
         call('HSET', P .. 'mark', id, verb == '1' and 'k' or 'c')
-        stop(id, where)
+        stop(id, where, 'm')
         return DONE
     end
     unlink(id, state, level)
@@ -106,7 +106,7 @@ end
 
 local function remove(id, state, level, where)
     if state == 'a' then
-        local w = stop(id, where)
+        local w = stop(id, where, 'r')
         call('HDEL', P .. 'lease', id)
         call('HDEL', P .. 'mark', id)
         call('HINCRBY', P .. 'held', w, -1)

@@ -11,7 +11,10 @@ check_format(meta[1])
 if call('HLEN', P .. 'jobs') > 0 then
     return 2
 end
-for _, name in ipairs({'meta', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since'}) do
+for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do
+    call('DEL', P .. 'u:' .. key)
+end
+for _, name in ipairs({'meta', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl'}) do
     call('DEL', P .. name)
 end
 for level = 0, 8 do

@@ -129,6 +129,7 @@ local function look(lane, n, special, untimed, plain)
     end
     if #p.locks > 0 then
         call('HLEN', P .. 'uk')
+        call('ZCARD', P .. 'ttl')
     end
     return p
 end
@@ -178,6 +179,10 @@ local function write(p, longest)
         local key, id, sp = unpack(p.locks[i])
         call('SET', key, id, 'PX', sp.ttl)
         call('HSET', P .. 'uk', id, sp.till .. sp.key)
+        if sp.till == '2' then -- may outlive its job: forget must find it
+            call('ZREMRANGEBYSCORE', P .. 'ttl', '-inf', now)
+            call('ZADD', P .. 'ttl', now + tonumber(sp.ttl), sp.key)
+        end
     end
     call('HINCRBY', P .. 'meta', 'enqueued', p.n)
     if not p.meta[3] then

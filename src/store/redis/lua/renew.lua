@@ -5,6 +5,13 @@
 -- Answers {stale, lane, text, lane, text, ...}. A stop stays until the next renew names it, so that a lost answer
 -- loses none.
 local worker, lease, first, most = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[5])
+
+-- Of a marked job only while it is still under that lease; a removed one has none.
+local function is_due(P, text)
+    local fence, kind, id = match(text, '^(%d+) (.) (.*)$')
+    return kind == 'r' or match(call('HGET', P .. 'lease', id) or '', '^%d+') == fence
+end
+
 call('HLEN', KEYS[1])
 for lane = 2, #KEYS do
     local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
@@ -22,10 +29,14 @@ for lane = 2, #KEYS do
     if most > 0 then
         local stops = call('LRANGE', P .. 'stop:' .. worker, 0, most - 1)
         for i = 1, #stops do
-            out[#out + 1] = lane - 2
-            out[#out + 1] = stops[i]
+            if is_due(P, stops[i]) then
+                out[#out + 1] = lane - 2
+                out[#out + 1] = stops[i]
+                most = most - 1
+            else
+                call('LREM', P .. 'stop:' .. worker, 1, stops[i])
+            end
         end
-        most = most - #stops
     end
 end
 call('HSET', KEYS[1], worker, (now + lease) .. ' ' .. now .. ' ' .. ARGV[4])
