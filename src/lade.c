@@ -12,21 +12,10 @@
 #include "base/err.h"
 #include "queue/client.h"
 #include "store/memory/memory_store.h"
-#ifdef LADE_HAS_REDIS
-#    include "store/redis/redis_store.h"
-#endif
-#ifdef LADE_HAS_SQLITE
-#    include "store/sqlite/sqlite_store.h"
-#endif
+#include "store/redis/redis_store.h"
+#include "store/sqlite/sqlite_store.h"
 
-static const struct lq_store_ops *const stores[] = {
-#ifdef LADE_HAS_SQLITE
-    &ls_sqlite_ops,
-#endif
-#ifdef LADE_HAS_REDIS
-    &ls_redis_ops,
-#endif
-    &ls_memory_ops};
+static const struct lq_store_ops *const stores[] = {&ls_sqlite_ops, &ls_redis_ops, &ls_memory_ops};
 
 /* mkdir -p with mode 0700: job payloads are the user's own business. */
 static int make_dirs(char *path, lade_err *err)
