@@ -1,0 +1,334 @@
+/* What needs no jobs: help, bad words, bad numbers, stores that cannot be used */
+#include "cli/cli_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* One line on stderr that starts with the program's name, nothing on stdout. */
+static void assert_complains(const struct cli_run *r, int code, const char *says)
+{
+    assert_code(r, code);
+    assert_says(r->err, says);
+    assert_true(strncmp(r->err, "lade: ", 6) == 0);
+    assert_ptr_equal(strchr(r->err, '\n'), r->err + r->n_err - 1);
+    assert_int_equal(r->n_out, 0);
+}
+
+static void every_command_has_help_with_an_example(void **state)
+{
+    (void)state;
+    static const char *const commands[][2] = {
+        {"enqueue", NULL}, {"work", NULL},       {"job", "enqueue"},  {"job", "ls"},
+        {"job", "show"},   {"job", "retry"},     {"job", "kill"},     {"job", "cancel"},
+        {"job", "rm"},     {"worker", "run"},    {"worker", "ls"},    {"queue", "ls"},
+        {"queue", "show"}, {"queue", "pause"},   {"queue", "resume"}, {"queue", "purge"},
+        {"queue", "rm"},   {"dead", "ls"},       {"dead", "show"},    {"dead", "redrive"},
+        {"dead", "purge"}, {"stats", NULL},      {"doctor", NULL},    {"version", NULL},
+        {"help", NULL},    {"completion", NULL}, {"task", "list"},    {"dlq", "inspect"},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(commands); i++) {
+        const char *args[] = {commands[i][0], "--help", NULL, NULL};
+        if (commands[i][1]) {
+            args[1] = commands[i][1];
+            args[2] = "--help";
+        }
+        run_args(&r, NULL, args);
+        assert_code(&r, 0);
+        assert_says(r.out, "Usage: lade ");
+        assert_says(r.out, "\nExamples:\n  ");
+        assert_says(r.out, "--output FORMAT");
+        assert_int_equal(r.n_err, 0);
+    }
+    RUN(&r, "help");
+    assert_code(&r, 0);
+    assert_says(r.out, "queue purge");
+    RUN(&r, "help", "queue");
+    assert_code(&r, 0);
+    RUN(&r, "help", "queue", "purge");
+    assert_code(&r, 0);
+    assert_says(r.out, "Usage: lade queue purge");
+    RUN(&r, "queue", "--help");
+    assert_code(&r, 0);
+    RUN(&r, "--help");
+    assert_code(&r, 0);
+    RUN(&r, "--version");
+    assert_code(&r, 0);
+    assert_says(r.out, "lade 0.");
+    RUN(&r, "version", "--json");
+    json_t *version = run_json(&r);
+    (void)json_text_at(version, "version");
+    json_decref(version);
+    run_free(&r);
+}
+
+static void unknown_words_name_the_nearest(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "enqeue");
+    assert_complains(&r, 2, "did you mean lade enqueue?");
+    RUN(&r, "queue", "pausse");
+    assert_complains(&r, 2, "did you mean pause?");
+    RUN(&r, "queue", "fly");
+    assert_complains(&r, 2, "give one of ls, show, pause");
+    RUN(&r, "queue");
+    assert_complains(&r, 2, "which verb?");
+    RUN(&r, "xyzzy");
+    assert_complains(&r, 2, "see lade help");
+    RUN(&r, "help", "xyzzy");
+    assert_complains(&r, 2, "unknown command");
+    RUN(&r, "enqueue", "--kid", "a");
+    assert_complains(&r, 2, "did you mean --kind?");
+    RUN(&r, "enqueue", "--kind");
+    assert_complains(&r, 2, "--kind: needs a value; give KIND");
+    RUN(&r, "enqueue", "-k");
+    assert_complains(&r, 2, "--kind: needs a value; give KIND");
+    RUN(&r, "stats", "--json=5");
+    assert_complains(&r, 2, "--json: takes no value");
+    RUN(&r, "stats", "-Z");
+    assert_complains(&r, 2, "-Z: unknown option");
+    RUN(&r, "stats", "--\x1b[31m");
+    assert_complains(&r, 2, "unknown option");
+    assert_null(strchr(r.err, '\x1b'));
+    RUN(&r, "stats", "-o", "xml");
+    assert_complains(&r, 2, "--output: 'xml' is unknown; give table, json, ndjson or tsv");
+    RUN(&r, "completion", "fish");
+    assert_complains(&r, 2, "give bash");
+    RUN(&r, "queue", "ls", "extra");
+    assert_complains(&r, 2, "too many arguments");
+    run_free(&r);
+}
+
+/* C-096 */
+static void every_numeric_option_refuses_what_is_no_number_or_does_not_fit(void **state)
+{
+    (void)state;
+    static const char *const options[][3] = {
+        {"enqueue", "k", "--priority"},    {"enqueue", "k", "--max-attempts"},
+        {"enqueue", "k", "--payload-max"}, {"enqueue", "k", "--in"},
+        {"enqueue", "k", "--timeout"},     {"enqueue", "k", "--unique-ttl"},
+        {"work", "k", "--concurrency"},    {"work", "k", "--max-crashes"},
+        {"work", "k", "--prefetch"},       {"work", "k", "--lease"},
+        {"work", "k", "--sweep"},          {"work", "k", "--shutdown-timeout"},
+    };
+    static const char *const bad[] = {
+        "",
+        " ",
+        "x",
+        "-99",
+        "2147483648",
+        "4294967295",
+        "4294967296",
+        "9223372036854775808",
+        "18446744073709551616",
+        "1e9999",
+        "0x10",
+        "1 ",
+        "1.5",
+        "9999999999999999999999s",
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(options); i++) {
+        for (size_t k = 0; k < LB_ARRAY_LEN(bad); k++) {
+            RUN(&r, options[i][0], "--kind", options[i][1], options[i][2], bad[k]);
+            assert_complains(&r, 2, options[i][2]);
+            assert_says(r.err, "give ");
+        }
+    }
+    for (size_t k = 0; k < LB_ARRAY_LEN(bad); k++) {
+        RUN(&r, "job", "ls", "--limit", bad[k]);
+        assert_complains(&r, 2, "--limit");
+        RUN(&r, "stats", "--watch", bad[k]);
+        assert_complains(&r, 2, "--watch");
+        RUN(&r, "stats", "--watch", "--count", bad[k]);
+        assert_complains(&r, 2, "--count");
+        RUN(&r, "enqueue", "--kind", "k", "--at", bad[k]);
+        assert_complains(&r, 2, "--at");
+        RUN(&r, "enqueue", "--kind", "k", "--backoff", bad[k]);
+        assert_complains(&r, 2, "--backoff");
+    }
+    run_free(&r);
+}
+
+static void global_options_stand_before_and_after_the_command(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char url[300];
+    (void)snprintf(url, sizeof(url), "sqlite:%s", file_path("other.db"));
+    RUN(&r, "-u", url, "-o", "tsv", "enqueue", "--kind", "k", "--id", "a");
+    assert_code(&r, 0);
+    RUN(&r, "--url", url, "job", "ls", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_says(r.out, "\na\t");
+    RUN(&r, "job", "show", "a", "-u", url, "--json");
+    assert_code(&r, 0);
+    RUN(&r, "job", "ls", "-o", "ndjson");
+    assert_code(&r, 0);
+    assert_int_equal(r.n_out, 0);
+    run_free(&r);
+}
+
+static void lade_url_comes_before_redis_url(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    (void)setenv("REDIS_URL", "foo:1", 1);
+    RUN(&r, "stats", "--json");
+    assert_code(&r, 0);
+    (void)unsetenv("LADE_URL");
+    RUN(&r, "stats", "--json");
+    assert_complains(&r, 2, "foo");
+    (void)setenv("REDIS_URL", "", 1);
+    (void)setenv("XDG_DATA_HOME", file_path("xdg"), 1);
+    RUN(&r, "enqueue", "--kind", "k");
+    assert_code(&r, 0);
+    assert_int_equal(access(file_path("xdg/lade/jobs.db"), R_OK), 0);
+    (void)unsetenv("XDG_DATA_HOME");
+    run_free(&r);
+}
+
+static void urls_that_cannot_be_used_are_told_with_their_reason(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *url;
+        int code;
+    } cases[] = {
+        {"foo:bar", 2},
+        {"nonsense", 2},
+        {"sqlite:", 2},
+        {"redis://127.0.0.1:notaport", 2},
+        {"redis://127.0.0.1:99999", 2},
+        {"redis://127.0.0.1:1", 5}, /* nobody listens there */
+        {"unix:///nonexistent/redis.sock", 5},
+        {"sqlite:/nonexistent/dir/jobs.db", 5},
+        {"sqlite:/", 5},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        RUN(&r, "enqueue", "--kind", "k", "-u", cases[i].url);
+        assert_complains(&r, cases[i].code, "");
+    }
+    RUN(&r, "stats", "-u", "foo:bar");
+    assert_complains(&r, 2, "foo");
+    run_free(&r);
+}
+
+static void a_wrong_password_is_told_and_exits_5(void **state)
+{
+    (void)state;
+    struct ts_redis server = {0};
+    struct cli_run r = {0};
+    char url[200];
+    assert_true(ts_redis_start(&server, &(struct ts_redis_opts){.password = "right", .tcp = true}));
+    (void)snprintf(url, sizeof(url), "redis://:wrong@127.0.0.1:%d", server.port);
+    RUN(&r, "stats", "-u", url);
+    int wrong = r.code;
+    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+    RUN(&r, "stats", "-u", url);
+    int none = r.code;
+    (void)snprintf(url, sizeof(url), "redis://:right@127.0.0.1:%d", server.port);
+    RUN(&r, "enqueue", "--kind", "k", "-u", url);
+    ts_redis_stop(&server);
+    assert_int_equal(wrong, 5);
+    assert_int_equal(none, 5);
+    assert_code(&r, 0);
+    run_free(&r);
+}
+
+static void a_file_that_is_no_database_or_too_new_is_told_and_left_alone(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char url[300];
+    char before[64];
+    write_file("text", "this is a text, not a database, and long enough to be read as one", 65);
+    (void)snprintf(url, sizeof(url), "sqlite:%s", file_path("text"));
+    RUN(&r, "enqueue", "--kind", "k", "-u", url);
+    assert_complains(&r, 5, "text");
+    assert_says(file_text("text"), "this is a text");
+
+    /* user_version lies at byte 60 of the header; lade keeps its schema version there. */
+    (void)snprintf(url, sizeof(url), "sqlite:%s", file_path("new.db"));
+    RUN(&r, "enqueue", "--kind", "k", "-u", url);
+    assert_code(&r, 0);
+    FILE *f = fopen(file_path("new.db"), "r+e");
+    assert_non_null(f);
+    assert_int_equal(fread(before, 1, sizeof(before), f), sizeof(before));
+    assert_int_equal(fseek(f, 60, SEEK_SET), 0);
+    assert_int_equal(fwrite("\x7f\x00\x00\x00", 1, 4, f), 4);
+    assert_int_equal(fclose(f), 0);
+    RUN(&r, "stats", "-u", url);
+    assert_complains(&r, 5, "newer");
+    run_free(&r);
+}
+
+static void a_read_only_directory_is_told_and_exits_5(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char url[300];
+    char dir[256];
+    (void)snprintf(dir, sizeof(dir), "%s", file_path("ro"));
+    (void)snprintf(url, sizeof(url), "sqlite:%s/jobs.db", dir);
+    assert_int_equal(mkdir(dir, 0555), 0);
+    assert_int_equal(chmod(file_path(""), 0755), 0);
+    run_args(&r, &(struct cli_run_with){.as_nobody = true},
+             (const char *const[]){"enqueue", "--kind", "k", "-u", url, NULL});
+    assert_complains(&r, 5, "jobs.db");
+    run_free(&r);
+}
+
+static void completion_is_a_script_that_bash_can_read(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "completion", "bash");
+    assert_code(&r, 0);
+    assert_says(r.out, "complete -o default -F _lade lade");
+    write_file("completion", r.out, r.n_out);
+    char command[400];
+    (void)snprintf(command, sizeof(command), "bash -n %s", file_path("completion"));
+    assert_int_equal(system(command), 0);
+    run_free(&r);
+}
+
+static void a_full_stdout_is_an_error(void **state)
+{
+    (void)state;
+    char command[400];
+    (void)snprintf(command, sizeof(command), "%s help > /dev/full 2> %s", lade_bin(),
+                   file_path("err"));
+    int status = system(command);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_says(file_text("err"), "stdout: cannot be written");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STORE(every_command_has_help_with_an_example),
+        ON_STORE(unknown_words_name_the_nearest),
+        ON_STORE(every_numeric_option_refuses_what_is_no_number_or_does_not_fit),
+        ON_STORE(global_options_stand_before_and_after_the_command),
+        ON_STORE(lade_url_comes_before_redis_url),
+        ON_STORE(urls_that_cannot_be_used_are_told_with_their_reason),
+        ON_STORE(a_wrong_password_is_told_and_exits_5),
+        ON_STORE(a_file_that_is_no_database_or_too_new_is_told_and_left_alone),
+        ON_STORE(a_read_only_directory_is_told_and_exits_5),
+        ON_STORE(completion_is_a_script_that_bash_can_read),
+        ON_STORE(a_full_stdout_is_an_error),
+    };
+    return run_group(argc, argv, "usage", tests, LB_ARRAY_LEN(tests));
+}
