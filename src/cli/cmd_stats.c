@@ -169,7 +169,7 @@ static const struct cli_opt opts[] = {
     {"watch", 'w', CLI_OPT_CALL, 0, "[=SEC]",
      "again every SEC seconds (default 1) until interrupted", 0, 0, set_watch},
     {"count", 0, CLI_OPT_INT, offsetof(struct stats, count), "N", "with --watch: so many times", 1,
-     INT64_MAX, NULL},
+     1000000, NULL},
 };
 
 const struct cli_command cli_stats = {
