@@ -238,6 +238,28 @@ static int print_summary(const struct cli *c, const lade_worker_stats *s, int64_
     return cli_out_end(&out, err);
 }
 
+/*
+ * lade_worker_run handles signals while it runs. These are for the moments before and after: a stop that comes before is
+ * not lost, and one that comes after does not cut off the summary or the end of the guard. Signals are blocked in all
+ * threads but the main one, so the handler never runs beside lade_worker_close.
+ */
+static lade_worker *stoppable;
+
+static void stop_worker(int signum)
+{
+    (void)signum;
+    lade_worker_stop(stoppable);
+}
+
+static void set_stop_signals(lade_worker *worker, void (*handler)(int))
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
+
+    stoppable = worker;
+    for (size_t i = 0; i < LB_ARRAY_LEN(signals); i++)
+        (void)signal(signals[i], handler);
+}
+
 static int run_worker(struct cli *c, struct work *w, lade_err *err)
 {
     struct cli_progress progress;
@@ -250,7 +272,9 @@ static int run_worker(struct cli *c, struct work *w, lade_err *err)
         return rc;
     int64_t started_at = lb_clock_mono();
     cli_progress_start(&progress, worker);
+    set_stop_signals(worker, stop_worker);
     rc = lade_worker_run(worker, err);
+    set_stop_signals(worker, SIG_IGN);
     cli_progress_stop(&progress);
     lade_worker_get_stats(worker, &stats);
     lade_worker_close(worker);
