@@ -10,8 +10,8 @@
 #include "rt/seam.h"
 
 #define CACHE_KIB        16384 /* pages of one connection, at most */
-#define CHECKPOINT_PAGES 2000  /* the log is folded back beyond this: 8 MiB */
-#define LOG_LIMIT_BYTES  (16 << 20)
+#define CHECKPOINT_PAGES 4000  /* the log is folded back beyond this: 16 MiB */
+#define LOG_LIMIT_BYTES  (32 << 20)
 
 static const char *const texts[] = {
 #define TEXT(name, text) text,

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/feed.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -108,6 +109,7 @@ static int set_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
     ls_sqlite_bind_text(st, 4, it->id);
     ls_sqlite_bind(st, 5, it->until);
     ls_sqlite_bind(st, 6, expires);
+    tx->locks = 1;
     return ls_sqlite_tx_do(tx, st);
 }
 
@@ -180,14 +182,76 @@ static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
     return rc < 0 ? rc : join(tx, p, q, it, seq);
 }
 
+/* How many items from the first on one statement can insert: not unique, all of one queue. */
+static size_t measure(const struct lq_put *it, size_t n)
+{
+    size_t k = 0;
+    while (k < n && it[k].unique.n == 0 &&
+           (it[k].queue == it->queue || strcmp(it[k].queue, it->queue) == 0))
+        k++;
+    return k;
+}
+
+/* The k items were inserted under numbers from seq on, but for those whose id was there. */
+static int join_inserted(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *q,
+                         struct lq_put *it, size_t k, int64_t seq)
+{
+    size_t i = 0;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SEQS);
+    if (st) {
+        ls_sqlite_bind(st, 1, seq);
+        ls_sqlite_bind(st, 2, seq + (int64_t)k - 1);
+    }
+    int rc;
+    while ((rc = ls_sqlite_tx_step(tx, st)) == 1) {
+        int64_t there = sqlite3_column_int64(st, 0);
+        for (; i < k && seq + (int64_t)i < there; i++)
+            set_holder(&it[i], it[i].id);
+        rc = i < k ? join(tx, p, q, &it[i++], there) : 0;
+        if (rc < 0) {
+            (void)sqlite3_reset(st);
+            return rc;
+        }
+    }
+    for (; i < k && rc == 0; i++)
+        set_holder(&it[i], it[i].id);
+    return rc;
+}
+
+static int put_many(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it, size_t k)
+{
+    struct ls_sqlite_queue *q;
+    struct ls_sqlite_feed feed = {.it = it, .n = k, .seq = tx->next_seq};
+    int rc = ls_sqlite_tx_queue_make(tx, it->queue, &q);
+    if (rc < 0)
+        return rc;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_FEED);
+    if (st) {
+        ls_sqlite_feed_bind(st, 1, &feed);
+        ls_sqlite_bind(st, 2, q->num);
+    }
+    rc = ls_sqlite_tx_do(tx, st);
+    tx->next_seq += (int64_t)k;
+    bool all = sqlite3_changes64(tx->db->h) == (int64_t)k;
+    for (size_t i = 0; i < k && rc == 0; i++) {
+        it[i].outcome = 0;
+        it[i].holder[0] = 0;
+        rc = all ? join(tx, p, q, &it[i], feed.seq + (int64_t)i) : 0;
+    }
+    if (rc == 0 && !all)
+        rc = join_inserted(tx, p, q, it, k, feed.seq);
+    return rc;
+}
+
 static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     struct put p = *(struct put *)arg;
     int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
-    for (size_t i = 0; i < p.n && rc == 0; i++) {
-        rc = put_one(tx, &p, &p.it[i]);
-        if (i == p.n / 2)
-            LB_FAULT("sqlite.put.half");
+    for (size_t i = 0, k; i < p.n && rc == 0; i += k) {
+        k = measure(&p.it[i], p.n - i);
+        rc = k > 1 ? put_many(tx, &p, &p.it[i], k) : put_one(tx, &p, &p.it[i]);
+        k = LB_MAX(k, (size_t)1);
+        LB_FAULT("sqlite.put.jobs");
     }
     return rc < 0 ? rc : flush(tx, &p);
 }

@@ -18,17 +18,15 @@ struct settle {
     struct ls_sqlite_take take; /* ask NULL: none */
 };
 
-/* How many items from i on can be settled as one stretch of r, by what they ask; at least 1. */
+/* How many items from the first on can be settled as one stretch of r, by what they ask; at least 1. */
 static size_t measure(const struct lq_settle *it, size_t n, const struct ls_sqlite_run *r)
 {
     size_t room = (size_t)(r->pos + r->n - (int64_t)it->fence);
-    bool plain = it->history.n == 0 && it->result.n == 0 && it->to != LQ_TO_READY;
     size_t k = 1;
-    while (plain && k < n && k < room) {
+    while (it->to != LQ_TO_READY && k < n && k < room) {
         const struct lq_settle *b = &it[k];
         if (b->fence != it->fence + k || b->to != it->to || b->delay_ms != it->delay_ms ||
-            b->history.n > 0 || b->result.n > 0 || b->reason != it->reason ||
-            (b->queue != it->queue && strcmp(b->queue, it->queue) != 0))
+            b->reason != it->reason || (b->queue != it->queue && strcmp(b->queue, it->queue) != 0))
             break;
         k++;
     }

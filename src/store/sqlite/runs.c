@@ -221,6 +221,21 @@ static int change_jobs(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_
     return ls_sqlite_tx_do(tx, st);
 }
 
+/* Most files hold no unique key at all: one look in a transaction saves a look for each stretch. */
+static int free_locks(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t seq, int64_t n)
+{
+    if (tx->locks < 0) {
+        sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_LOCK_ANY);
+        int rc = ls_sqlite_tx_step(tx, st);
+        if (rc < 0)
+            return rc;
+        if (rc == 1)
+            (void)sqlite3_reset(st);
+        tx->locks = rc;
+    }
+    return tx->locks == 0 ? 0 : change_jobs(tx, which, seq, n);
+}
+
 int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                            struct ls_sqlite_run *r, enum lade_state state, enum lq_reason reason)
 {
@@ -231,17 +246,17 @@ int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
         r->reason = reason;
         q->total[LS_SQLITE_DIED] += r->n;
     }
-    return change_jobs(tx, LS_SQLITE_LOCK_FREE, r->job, r->n);
+    return free_locks(tx, LS_SQLITE_LOCK_FREE, r->job, r->n);
 }
 
 int ls_sqlite_locks_start(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
 {
-    return change_jobs(tx, LS_SQLITE_LOCK_FREE_START, seq, n);
+    return free_locks(tx, LS_SQLITE_LOCK_FREE_START, seq, n);
 }
 
 int ls_sqlite_jobs_del(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
 {
-    int rc = change_jobs(tx, LS_SQLITE_LOCK_FREE, seq, n);
+    int rc = free_locks(tx, LS_SQLITE_LOCK_FREE, seq, n);
     return rc < 0 ? rc : change_jobs(tx, LS_SQLITE_JOB_DEL, seq, n);
 }
 

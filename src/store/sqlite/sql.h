@@ -31,7 +31,10 @@
     /* jobs */                                                                                     \
     X(JOB_LAST, "SELECT seq FROM job ORDER BY seq DESC LIMIT 1")                                   \
     X(JOB_ADD, "INSERT INTO job (seq, queue, id, body, uniq) VALUES (?1, ?2, ?3, ?4, ?5) "         \
-               "ON CONFLICT (queue, id) DO NOTHING")                                               \
+               "ON CONFLICT (id, queue) DO NOTHING")                                               \
+    X(JOB_FEED, "INSERT OR IGNORE INTO job (seq, queue, id, body) "                                \
+                "SELECT seq, ?2, id, body FROM lade_feed(?1)")                                     \
+    X(JOB_SEQS, "SELECT seq FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                    \
     X(JOB_SEQ, "SELECT seq FROM job WHERE queue = ?1 AND id = ?2")                                 \
     X(JOB_IDS, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                      \
     X(JOB_TAKE, "SELECT id, CASE WHEN length(body) <= ?3 THEN body END, history FROM job "         \
@@ -44,7 +47,6 @@
     X(JOB_CLEAR_RESULT,                                                                            \
       "UPDATE job SET result = NULL WHERE seq BETWEEN ?1 AND ?2 AND result IS NOT NULL")           \
     X(JOB_DEL, "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2")                                      \
-    X(JOB_OF_QUEUE, "SELECT 1 FROM job WHERE queue = ?1 LIMIT 1")                                  \
     X(JOB_ALL, "SELECT seq, queue FROM job ORDER BY seq")                                          \
     /* runs */                                                                                     \
     X(RUN_AT, "SELECT " LS_SQLITE_RUN " FROM run WHERE job <= ?1 ORDER BY job DESC LIMIT 1")       \
@@ -67,6 +69,7 @@
     X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
     X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
     /* unique locks */                                                                             \
+    X(LOCK_ANY, "SELECT 1 FROM lock LIMIT 1")                                                      \
     X(LOCK_GET, "SELECT id, expires FROM lock WHERE queue = ?1 AND key = ?2")                      \
     X(LOCK_SET, "INSERT OR REPLACE INTO lock (queue, key, job, id, until, expires) "               \
                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                 \

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/sqlite/feed.h"
 #include "store/sqlite/filesystem.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -33,6 +34,8 @@ static int open_one(struct ls_sqlite *s, struct ls_sqlite_db *db, enum ls_sqlite
     int rc = ls_sqlite_db_open(db, s->path, role, err);
     if (rc == 0 && role == LS_SQLITE_WRITES)
         rc = ls_sqlite_migrate(db, err);
+    if (rc == 0 && role == LS_SQLITE_WRITES)
+        rc = ls_sqlite_feed_register(db, err);
     if (rc == 0)
         rc = ls_sqlite_db_tune(db, s->full, err);
     if (rc == 0 && role == LS_SQLITE_READS)

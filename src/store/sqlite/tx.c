@@ -53,6 +53,7 @@ static void forget_queues(struct ls_sqlite_tx *tx)
         (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
     tx->list = tx->last = NULL;
     tx->next_seq = 0;
+    tx->locks = -1;
     lb_arena_reset(&tx->arena);
 }
 

@@ -38,6 +38,7 @@ struct ls_sqlite_tx {
     lade_err *err;
     int64_t now_ms;
     int64_t next_seq; /* of the next job; 0 = not read yet */
+    int locks;        /* is any unique key held: 1, 0, or -1 = not looked yet */
     struct lb_arena arena;
     struct lb_map queues; /* by name; values in the arena */
     struct ls_sqlite_queue *list;

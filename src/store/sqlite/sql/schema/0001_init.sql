@@ -34,7 +34,9 @@ CREATE TABLE job (
     result  BLOB,            -- of a completed job
     uniq    BLOB             -- its unique key, whether it still holds it or not
 ) STRICT;
-CREATE UNIQUE INDEX job_id ON job (queue, id);
+-- The id first: ids are time-ordered, so new ones go to the end whatever their queue, and comparing text first is
+-- SQLite's fast path.
+CREATE UNIQUE INDEX job_id ON job (id, queue);
 
 CREATE TABLE run (
     job    INTEGER PRIMARY KEY, -- seq of the first job
