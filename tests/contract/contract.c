@@ -33,16 +33,14 @@ static const struct ct_group *const groups[] = {
     &ct_list_group,   &ct_wait_group,   &ct_share_group, &ct_nomem_group,
 };
 
-static size_t choose_tests(struct CMUnitTest *tests, const char *pattern)
+static size_t add_tests(const struct ct_group *group, const char *pattern, struct CMUnitTest *tests,
+                        size_t n)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
-        for (size_t k = 0; k < groups[i]->n; k++) {
-            if (pattern && !strstr(groups[i]->tests[k].name, pattern))
-                continue;
-            LB_CHECK(n < TESTS_MAX);
-            tests[n++] = groups[i]->tests[k];
-        }
+    for (size_t i = 0; i < group->n; i++) {
+        if (pattern && !strstr(group->tests[i].name, pattern))
+            continue;
+        LB_CHECK(n < TESTS_MAX);
+        tests[n++] = group->tests[i];
     }
     return n;
 }
@@ -66,7 +64,9 @@ static bool prepare(const char *name)
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[TESTS_MAX];
-    size_t n = choose_tests(tests, argc > 2 ? argv[2] : NULL);
+    size_t n = 0;
+    for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++)
+        n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     if (!prepare(argc > 1 ? argv[1] : NULL))
         return 2;
     int failed = _cmocka_run_group_tests(ct.ops->name, tests, n, NULL, NULL);

@@ -28,7 +28,7 @@
 #include "support/redis_server.h"
 #include "support/tmpdir.h"
 
-#define CT_HOUR 3600000
+#define CT_HOUR INT64_C(3600000)
 #define CT_SOON 20
 
 struct ct {

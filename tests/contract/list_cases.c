@@ -74,9 +74,9 @@ static void waiting_jobs_are_listed_in_due_order(void **state)
         ct_add("q", ct_format("r%d", i));
         struct lq_leased j = ct_take_one("w", "q");
         struct lq_settle it = ct_settling("q", &j, LQ_TO_RETRYING);
-        it.delay_ms = CT_HOUR + 60000 * ((i * 3) % 5);
+        it.delay_ms = CT_HOUR + INT64_C(60000) * ((i * 3) % 5);
         assert_int_equal(ct_settle_one(it), LADE_DONE);
-        ct_add_in("q", ct_format("s%d", i), CT_HOUR + 60000 * ((i * 2) % 5));
+        ct_add_in("q", ct_format("s%d", i), CT_HOUR + INT64_C(60000) * ((i * 2) % 5));
     }
     for (size_t page = 1; page <= 6; page++) {
         assert_string_equal(ct_list("q", LADE_STATE_RETRYING, page), "r0 r2 r4 r1 r3");

@@ -192,11 +192,10 @@ static void body_of_one_mebibyte_comes_back_unchanged(void **state)
 static void longest_names_and_ids_are_kept(void **state)
 {
     (void)state;
-    char queue[LADE_NAME_MAX + 1] = "", id[LADE_ID_MAX + 1] = "";
-    memset(queue, 'Q', LADE_NAME_MAX);
-    memset(id, 'i', LADE_ID_MAX);
-    memcpy(queue, "a.b_c:d/e-", 10);
-    memcpy(id, "A-z.0_9:", 8);
+    const char *queue = ct_format("a.b_c:d/e-%0*d", LADE_NAME_MAX - 10, 7);
+    const char *id = ct_format("A-z.0_9:%0*d", LADE_ID_MAX - 8, 7);
+    assert_int_equal(strlen(queue), LADE_NAME_MAX);
+    assert_int_equal(strlen(id), LADE_ID_MAX);
     assert_int_equal(ct_put_one(ct_item(queue, id)), LADE_DONE);
     ct_join("w", queue);
     struct lq_leased j = ct_take_one("w", queue);

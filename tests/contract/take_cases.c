@@ -96,8 +96,8 @@ static void take_is_clamped_to_its_bound(void **state)
     (void)state;
     ct_join("w", "q");
     ct_add_many("q", "j", LQ_TAKE_MAX + 5);
-    assert_int_equal(ct_take("w", "q", 5 * LQ_TAKE_MAX), LQ_TAKE_MAX);
-    assert_int_equal(ct_take("w", "q", 5 * LQ_TAKE_MAX), 5);
+    assert_int_equal(ct_take("w", "q", (size_t)5 * LQ_TAKE_MAX), LQ_TAKE_MAX);
+    assert_int_equal(ct_take("w", "q", (size_t)5 * LQ_TAKE_MAX), 5);
 }
 
 static void take_appends_to_what_is_there(void **state)

@@ -13,7 +13,7 @@
 #include "store/memory/memory_order.h"
 #include "store/memory/memory_store.h"
 
-#define N 1000
+#define N ((size_t)1000)
 
 static void order_stays_sorted_under_adds_and_deletes(void **state)
 {

@@ -143,9 +143,15 @@ int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, str
 /* False when the cursor is not one of ours. */
 static bool read_cursor(const lade_cursor *cursor, struct ls_memory_key *key)
 {
+    char *colon, *end;
     *key = (struct ls_memory_key){INT64_MIN, INT64_MIN};
-    return cursor->at[0] == 0 ||
-           sscanf(cursor->at, "%" SCNd64 ":%" SCNd64, &key->major, &key->minor) == 2;
+    if (cursor->at[0] == 0)
+        return true;
+    key->major = strtoll(cursor->at, &colon, 10);
+    if (colon == cursor->at || *colon != ':')
+        return false;
+    key->minor = strtoll(colon + 1, &end, 10);
+    return end != colon + 1 && *end == 0;
 }
 
 static void write_cursor(lade_cursor *cursor, struct ls_memory_key key)
