@@ -365,9 +365,20 @@ static bool sleep_until_work(struct fetch *f, size_t *n_want, char *incarnation)
         w->fetch_asleep = false;
     }
     bool ended = w->phase == LQ_PHASE_ENDED;
+    w->taking = !ended && *n_want > 0;
     memcpy(incarnation, w->incarnation, sizeof(w->incarnation));
     lr_mutex_unlock(&w->lock);
     return !ended;
+}
+
+/* What the take brought is in the lists now; a worker that stops must not have ended before. */
+static void end_taking(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    w->taking = false;
+    if (w->phase >= LQ_PHASE_STOPPING)
+        lr_event_raise(&w->control);
+    lr_mutex_unlock(&w->lock);
 }
 
 void lq_fetch_run(void *worker)
@@ -384,7 +395,9 @@ void lq_fetch_run(void *worker)
     size_t n_want = 0;
     char incarnation[sizeof(w->incarnation)];
     while (sleep_until_work(f, &n_want, incarnation)) {
-        if (trip(f, n_want, incarnation) >= 0 && f->empty)
+        int rc = trip(f, n_want, incarnation);
+        end_taking(w);
+        if (rc >= 0 && f->empty)
             wait_in_store(f, incarnation);
     }
     lr_mutex_lock(&w->lock);

@@ -252,7 +252,7 @@ static bool is_over(struct control *c, int64_t now, int64_t *next)
     }
     if (w->n_running > (w->phase == LQ_PHASE_ENDING && now >= c->end_at ? lost : 0))
         return false;
-    if (w->n_done + w->n_settling == 0)
+    if (w->n_done + w->n_settling == 0 && !w->taking)
         return true;
     if (c->settle_at == LB_FOREVER)
         c->settle_at = now + SETTLE_WAIT;
@@ -307,15 +307,21 @@ static void end_threads(struct lade_worker *w)
     lr_thread_join(&w->lease_thread);
 }
 
-/* Outcomes that never reached the store; their leases run out. */
-static void drop_leftovers(struct lade_worker *w)
+static void drop_list(struct lade_worker *w, struct lb_list *list)
 {
-    lr_mutex_lock(&w->lock);
-    while (w->n_done > 0) {
-        struct lade_job *job = LB_CONTAINER_OF(w->done.next, struct lade_job, node);
+    while (!lb_list_is_empty(list)) {
+        struct lade_job *job = LB_CONTAINER_OF(list->next, struct lade_job, node);
         lq_worker_remove(w, job);
         lq_job_drop(w, job);
     }
+}
+
+/* What the store did not take back in time; the leases run out. */
+static void drop_leftovers(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    drop_list(w, &w->done);
+    drop_list(w, &w->queued);
     lr_mutex_unlock(&w->lock);
 }
 

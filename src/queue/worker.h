@@ -131,6 +131,7 @@ struct lade_worker {
     struct lb_list queued, running, done, slots;
     size_t n_queued, n_running, n_done;
     size_t n_settling; /* taken from done, in the store's hands */
+    bool taking;       /* a take is under way: it may bring jobs yet */
     size_t n_slots, n_idle_slots;
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */

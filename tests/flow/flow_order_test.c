@@ -358,6 +358,34 @@ static void shutdown_timeout_cancels_handlers_and_hands_them_back(void **state)
     check_all_handed_back(f, 50);
 }
 
+static void *stop_soon(void *w)
+{
+    struct timespec pause = {.tv_nsec = (long)(lb_clock_mono() / 16 % 400000)};
+    (void)nanosleep(&pause, NULL);
+    lade_worker_stop(w);
+    return NULL;
+}
+
+/* A stop that meets a take under way, at any moment: what it brings must go back, not stay with a worker that is gone. */
+static void take_under_way_at_a_stop_is_handed_back(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    enqueue_n(f, "default", "job", 500);
+    for (int round = 0; round < 100; round++) {
+        lade_worker *w;
+        pthread_t stopper;
+        lade_worker_config config = {.concurrency = 1, .no_signals = true, .prefetch_max = -1};
+        assert_int_equal(lade_worker_open(&w, f->q, &config, NULL), 0);
+        assert_int_equal(lade_worker_handle(w, "*", record, NULL), 0);
+        assert_int_equal(pthread_create(&stopper, NULL, stop_soon, w), 0);
+        assert_int_equal(lade_worker_run(w, NULL), 0);
+        (void)pthread_join(stopper, NULL);
+        lade_worker_close(w);
+        assert_int_equal(ts_rig_count(f->q, LADE_STATE_ACTIVE), 0);
+    }
+}
+
 static void quiet_worker_finishes_and_takes_no_more(void **state)
 {
     struct ts_fix *f = *state;
@@ -399,6 +427,7 @@ int main(int argc, char **argv)
         TS_TEST(stop_lets_handlers_finish_and_hands_the_prefetched_back),
         TS_TEST(second_stop_cancels_handlers_and_hands_everything_back),
         TS_TEST(shutdown_timeout_cancels_handlers_and_hands_them_back),
+        TS_TEST(take_under_way_at_a_stop_is_handed_back),
         TS_TEST(quiet_worker_finishes_and_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
