@@ -196,6 +196,8 @@ void ts_rig_producer(struct ts_rig *r, struct ts_proc *p, const struct ts_produc
     add_int(&a, "batch", w->batch);
     add_int(&a, "in", w->in_ms);
     add_int(&a, "max_attempts", w->max_attempts);
+    add_int(&a, "once", w->once);
+    add_int(&a, "size", w->size);
     add_int(&a, "pause", w->pause_ms);
     add_int(&a, "no_sync", w->no_sync);
     start(r, p, &a, w->env);

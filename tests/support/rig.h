@@ -112,6 +112,8 @@ struct ts_producer_args {
     /* Ids are PREFIX-0, PREFIX-1, ..., and a failed call is repeated until it succeeds. NULL: the library's own ids,
      * and a failed call is counted as "refused". */
     const char *prefix;
+    bool once; /* a failed call with a prefix is not repeated: its ids are recorded as "refused" */
+    int size;  /* of the payload, instead of `payload` */
     bool no_sync; /* ledger without fsync */
     const char *url;
     const char *env[4];

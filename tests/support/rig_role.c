@@ -222,11 +222,13 @@ static bool enqueue_batch(struct role *r, const lade_job_spec *spec, size_t n, b
     lade_id ids[BATCH_MAX];
     lade_err err;
     int64_t deadline = lb_deadline_in(120 * LADE_SECOND);
-    int rc;
-    while ((rc = lade_enqueue_many(r->q, spec, n, ids, NULL, &err)) < 0) {
+    while (lade_enqueue_many(r->q, spec, n, ids, NULL, &err) < 0) {
         ts_ledger_log(&r->ledger, err.text);
-        if (!repeat || lb_clock_mono() > deadline)
+        if (!repeat || lb_clock_mono() > deadline) {
+            for (size_t i = 0; i < n && spec[i].id; i++)
+                ts_ledger_acted(&r->ledger, spec[i].id, "refused");
             return false;
+        }
         ts_nap_ms(20);
     }
     for (size_t i = 0; i < n; i++)
@@ -238,7 +240,9 @@ static int run_producer(struct role *r)
 {
     const char *prefix = find_text(r, "prefix", NULL), *payload = find_text(r, "payload", "");
     int n = find_int(r, "n", 1), batch = LB_MIN(find_int(r, "batch", 1), BATCH_MAX);
-    int refused = 0;
+    int refused = 0, size = find_int(r, "size", 0);
+    char *filler = size ? calloc(1, (size_t)size) : NULL;
+    LB_CHECK(filler || !size);
     for (int at = 0; at < n; at += batch) {
         lade_job_spec spec[BATCH_MAX];
         char id[BATCH_MAX][LADE_ID_MAX + 1];
@@ -248,15 +252,17 @@ static int run_producer(struct role *r)
             spec[i] = (lade_job_spec){
                 .kind = find_text(r, "kind", "ok"),
                 .queue = find_text(r, "queue", "default"),
-                .payload = {payload, strlen(payload)},
+                .payload = {filler ? filler : payload, filler ? (size_t)size : strlen(payload)},
                 .id = prefix ? id[i] : NULL,
                 .in = find_int(r, "in", 0) * LADE_MILLISECOND,
                 .max_attempts = find_int(r, "max_attempts", 0),
             };
         }
-        refused += !enqueue_batch(r, spec, (size_t)count, prefix != NULL);
+        bool repeat = prefix && !find_int(r, "once", 0);
+        refused += !enqueue_batch(r, spec, (size_t)count, repeat);
         ts_nap_ms(find_int(r, "pause", 0));
     }
+    free(filler);
     ts_ledger_number(&r->ledger, "refused", (uint64_t)refused);
     return refused ? 3 : 0;
 }
