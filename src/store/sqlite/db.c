@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "base/ident.h"
 #include "rt/seam.h"
+#include "store/sqlite/checkpoint.h"
 
-#define CACHE_KIB        16384 /* pages of one connection, at most */
-#define CHECKPOINT_PAGES 4000  /* the log is folded back beyond this: 16 MiB */
-#define LOG_LIMIT_BYTES  (32 << 20)
+#define CACHE_KIB       16384 /* pages of one connection, at most */
+#define LOG_LIMIT_BYTES (32 << 20)
 
 static const char *const texts[] = {
 #define TEXT(name, text) text,
@@ -63,8 +63,9 @@ int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err)
     (void)snprintf(sql, sizeof(sql),
                    "PRAGMA synchronous = %s; PRAGMA secure_delete = OFF;"
                    "PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
-                   "PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = %d",
-                   full ? "FULL" : "NORMAL", CACHE_KIB, CHECKPOINT_PAGES, LOG_LIMIT_BYTES);
+                   "PRAGMA journal_size_limit = %d",
+                   full ? "FULL" : "NORMAL", CACHE_KIB, LOG_LIMIT_BYTES);
+    ls_sqlite_checkpoint_init(db);
     return ls_sqlite_db_exec(db, sql, "open", err);
 }
 

@@ -25,6 +25,7 @@ struct ls_sqlite_db {
     int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */
     int64_t waited_ms;     /* of the last wait that was given up */
     unsigned waits;        /* in the wait that goes on */
+    int64_t restart_at;    /* checkpoint.c: not before this; lb_clock_mono */
     bool full;             /* synchronous=full */
 };
 

@@ -18,6 +18,7 @@
 #include "store/sqlite/feed.h"
 #include "store/sqlite/filesystem.h"
 #include "store/sqlite/migrate.h"
+#include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/sqlite_url.h"
 
@@ -79,6 +80,10 @@ static int open_store(struct lq_store *store, lade_err *err)
     rc = ls_sqlite_filesystem_check(s->path, err);
     if (rc == 0)
         rc = open_all(s, err);
+    if (rc == -LADE_ENOSPACE && ls_sqlite_room_give(s->path))
+        rc = open_all(s, err);
+    else if (rc == 0)
+        ls_sqlite_room_keep(s->path);
     if (rc < 0) {
         lb_free(s->path);
         return rc;
