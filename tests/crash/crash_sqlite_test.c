@@ -188,12 +188,11 @@ static int64_t write_jobs(struct ts_fix *f, int n)
     return largest;
 }
 
-#define LOG_BOUND (40 << 20) /* 32 MiB until readers are waited for, and one second of writing */
+/* 32 MiB until readers are waited for, as checkpoint.c has it, and one second of writing */
+#define LOG_BOUND (40 << 20)
 
-(24 << 20) /* 8 MiB until a checkpoint, 16 MiB kept, as the store's db.c sets them */
-
-    /* C-048: readers in loops do not make the log grow; one that pins it does, and the log shrinks when it is gone. */
-    static void c048_log_stays_bounded_under_readers_and_shrinks_after_a_pin(void **state)
+/* C-048: readers in loops do not make the log grow; one that pins it does, and the log shrinks when it is gone. */
+static void c048_log_stays_bounded_under_readers_and_shrinks_after_a_pin(void **state)
 {
     struct ts_fix *f = *state;
     struct reader reader[3] = {0};
