@@ -161,6 +161,16 @@ static void print_bytes(const char *title, lade_bytes bytes)
     lb_buf_fini(&text);
 }
 
+static void print_text(const char *title, const char *text)
+{
+    struct lb_buf line;
+    lb_buf_init(&line);
+    cli_add_printable(&line, text, strlen(text), SIZE_MAX);
+    if (!line.failed)
+        (void)printf("%-13s %.*s\n", title, (int)line.n, (const char *)line.p);
+    lb_buf_fini(&line);
+}
+
 /* A fact of the row on a line of its own, when it is there. */
 static void print_fact(const struct cli_row *r, const char *title, const char *key)
 {
@@ -168,7 +178,7 @@ static void print_fact(const struct cli_row *r, const char *title, const char *k
     char text[CLI_TIME_LEN];
     size_t n = strlen(key);
     if (json_is_string(v)) {
-        (void)printf("%-13s %s\n", title, json_string_value(v));
+        print_text(title, json_string_value(v));
     } else if (json_is_integer(v) && n > 3 && strcmp(key + n - 3, "_ms") == 0) {
         cli_duration_text(text, json_integer_value(v) * LADE_MILLISECOND);
         (void)printf("%-13s %s\n", title, text);
