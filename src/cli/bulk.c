@@ -1,6 +1,7 @@
 #include "cli/bulk.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -222,18 +223,31 @@ static int send_singly(struct run *r, lade_err *err)
     return 0;
 }
 
+/* The library names a bad spec of a batch by its index, "job 7: ..."; people want its line. */
+static int fail_spec(const struct run *r, size_t n, const lade_err *why, lade_err *err)
+{
+    enum lade_errno code = (enum lade_errno) - why->code;
+    char *rest = NULL;
+    unsigned long i = n;
+    if (strncmp(why->text, "job ", 4) == 0)
+        i = strtoul(why->text + 4, &rest, 10);
+    if (i < n && rest[0] == ':')
+        return lb_fail(err, code, "enqueue", "%s: line %llu%s", r->lines.name,
+                       (unsigned long long)r->line_of[i], rest);
+    return lb_fail(err, code, "enqueue", "%s: lines %llu to %llu: %s", r->lines.name,
+                   (unsigned long long)r->line_of[0], (unsigned long long)r->line_of[n - 1],
+                   why->text);
+}
+
 static int flush_batch(struct run *r, lade_err *err)
 {
-    uint64_t first = r->n ? r->line_of[0] : 0;
-    uint64_t last = r->n ? r->line_of[r->n - 1] : 0;
+    size_t n = r->n;
     lade_err why = {0};
     int rc = send_batch(r, &why);
     if (is_bad_input(rc) && r->b->skip_bad)
         return send_singly(r, err);
     if (is_bad_input(rc))
-        return lb_fail(err, (enum lade_errno) - rc, "enqueue", "%s: lines %llu to %llu: %s",
-                       r->lines.name, (unsigned long long)first, (unsigned long long)last,
-                       why.text);
+        return fail_spec(r, n, &why, err);
     if (rc < 0)
         *err = why;
     return rc;

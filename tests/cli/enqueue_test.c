@@ -216,7 +216,7 @@ static void a_spec_the_library_refuses_is_told_with_its_lines_or_passed_over(voi
     const char *text = GOOD "{\"kind\":\"a b\"}\n" GOOD;
     RUN_IN(&r, text, strlen(text), "enqueue", "--ndjson", "-");
     assert_code(&r, 2);
-    assert_says(r.err, "kind");
+    assert_says(r.err, "stdin: line 2: kind 'a b'");
     RUN_IN(&r, text, strlen(text), "enqueue", "--ndjson", "-", "--skip-bad");
     assert_code(&r, 6);
     assert_says(r.err, "line 2: passed over");
@@ -243,6 +243,20 @@ static void ndjson_with_ids_can_be_fed_again(void **state)
     assert_string_equal(json_text_at(job, "content_type"), "application/json");
     assert_string_equal(json_text_at(job, "state"), "scheduled");
     json_decref(job);
+    run_free(&r);
+}
+
+/* Keys of a namespace are apart from all others; SQLite has none, the file is the namespace. */
+static void a_namespace_is_a_store_of_its_own_on_redis(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "enqueue", "-k", "k", "--id", "x", "-n", "other");
+    assert_code(&r, 0);
+    RUN(&r, "job", "show", "x", "--namespace", "other");
+    assert_code(&r, 0);
+    RUN(&r, "job", "show", "x");
+    assert_code(&r, is_redis() ? 3 : 0);
     run_free(&r);
 }
 
@@ -305,6 +319,7 @@ int main(int argc, char **argv)
         ON_STORE(batches_before_the_malformed_line_stay_and_are_counted),
         ON_STORE(a_spec_the_library_refuses_is_told_with_its_lines_or_passed_over),
         ON_STORE(ndjson_with_ids_can_be_fed_again),
+        ON_STORE(a_namespace_is_a_store_of_its_own_on_redis),
         ON_STORE(bad_names_and_contradictions_are_refused),
     };
     return run_group(argc, argv, "enqueue", tests, LB_ARRAY_LEN(tests));
