@@ -276,6 +276,7 @@ static void marked_job_is_reclaimed_and_turned_by_the_next_settle(void **state)
     assert_int_equal(ct_state("q", "a"), LADE_STATE_CANCELLED);
 }
 
+/* C-017 */
 static void job_of_a_dead_worker_can_be_removed(void **state)
 {
     (void)state;

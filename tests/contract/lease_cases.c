@@ -135,6 +135,7 @@ static void reclaim_hands_the_leases_of_the_dead_on(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_ACTIVE), 1);
 }
 
+/* C-004: the store's half. */
 static void former_owner_is_refused_after_reclaim(void **state)
 {
     (void)state;
@@ -154,6 +155,7 @@ static void former_owner_is_refused_after_reclaim(void **state)
     assert_int_equal(ct_settle("q", &ct.got.job[0], LQ_TO_COMPLETED), LADE_DONE);
 }
 
+/* C-035: no record of a dead worker stays behind. */
 static void dead_incarnation_without_leases_is_voided_too(void **state)
 {
     (void)state;
@@ -303,6 +305,7 @@ static void begin_is_forgotten_when_the_job_is_handed_back(void **state)
 
 /* leave and workers ------------------------------------------------------------------------------------------------ */
 
+/* C-034: leaving does not lose what the worker still held. */
 static void leases_left_behind_are_reclaimed_at_once(void **state)
 {
     (void)state;

@@ -154,6 +154,7 @@ static void shortest_body_is_kept(void **state)
     assert_memory_equal(j.body.p, item.body.p, 2);
 }
 
+/* C-092, and for results and histories in settle_cases.c. */
 static void body_of_all_byte_values_comes_back_unchanged(void **state)
 {
     (void)state;

@@ -142,6 +142,7 @@ static void jobs_under_way_are_settled_while_paused(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_READY), 1);
 }
 
+/* C-071 */
 static void jobs_are_promoted_while_paused_but_not_by_a_take(void **state)
 {
     (void)state;

@@ -39,6 +39,8 @@ static void jobs_and_leases_outlive_every_handle(void **state)
     struct lq_store *keeper = ct.ops->caps & LQ_CAP_PROCESSES ? NULL : ct_open();
     ct_join("w", "q");
     ct_add("q", "a b");
+    ct_add_in("q", "later", CT_HOUR);
+    int64_t due = ct_row("q", "later")->run_at_ms;
     assert_int_equal(ct_take("w", "q", 1), 1);
     struct lq_leased j = ct.got.job[0];
     lq_store_close(ct.s);
@@ -47,7 +49,8 @@ static void jobs_and_leases_outlive_every_handle(void **state)
     assert_int_equal(ct_state("q", "b"), LADE_STATE_READY);
     assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
     assert_int_equal(ct_state("q", "a"), LADE_STATE_COMPLETED);
-    assert_int_equal(ct_info("q").total_enqueued, 2);
+    assert_int_equal(ct_row("q", "later")->run_at_ms, due); /* C-069: it waits for the rest only */
+    assert_int_equal(ct_info("q").total_enqueued, 3);
 }
 
 /* threads that all do the same, and what each got done */
@@ -152,6 +155,7 @@ static void redrive_all(struct racer *r)
     r->failure = rc;
 }
 
+/* C-032 */
 static void operators_that_redrive_at_once_move_each_job_once(void **state)
 {
     (void)state;
@@ -176,6 +180,7 @@ static void cancel_all(struct racer *r)
     }
 }
 
+/* C-081 */
 static void of_operators_that_act_at_once_exactly_one_succeeds(void **state)
 {
     (void)state;
@@ -183,6 +188,29 @@ static void of_operators_that_act_at_once_exactly_one_succeeds(void **state)
     ct_join("w", "q");
     assert_int_equal(ct_take("w", "q", 50), 50); /* the marked ones too */
     assert_int_equal(race(cancel_all, "q"), 100);
+}
+
+static void promote_all(struct racer *r)
+{
+    const char *queue = "q";
+    size_t n = 1;
+    while (n > 0 && r->failure == 0) {
+        int64_t next;
+        r->failure = lq_promote(r->s, (struct lq_lanes){&queue, 1}, 9, &n, &next, NULL);
+        r->n += r->failure == 0 ? n : 0;
+    }
+}
+
+/* C-067 */
+static void each_due_job_is_promoted_by_exactly_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 300; i++)
+        ct_add_in("q", ct_format("j%zu", i), 1);
+    ct_step(5);
+    assert_int_equal(race(promote_all, "q"), 300);
+    assert_int_equal(ct_count("q", LADE_STATE_READY), 300);
+    assert_int_equal(ct_count("q", LADE_STATE_SCHEDULED), 0);
 }
 
 static void reclaim_all(struct racer *r)
@@ -218,6 +246,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(each_id_is_put_by_exactly_one),
     CT_TEST(operators_that_redrive_at_once_move_each_job_once),
     CT_TEST(of_operators_that_act_at_once_exactly_one_succeeds),
+    CT_TEST(each_due_job_is_promoted_by_exactly_one),
     CT_TEST(each_lease_of_the_dead_is_reclaimed_by_exactly_one),
 };
 

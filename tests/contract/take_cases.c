@@ -13,6 +13,7 @@ static void jobs_of_a_level_come_first_in_first_out(void **state)
     assert_string_equal(ct_got(), "a");
 }
 
+/* C-080: at both ends of the range. */
 static void lower_level_comes_first(void **state)
 {
     (void)state;
@@ -222,6 +223,7 @@ static void job_is_never_taken_before_it_is_due(void **state)
     assert_true(ct_now() >= due);
 }
 
+/* C-070: it is a time, never a delay that could be 0. */
 static void empty_take_tells_when_the_next_job_is_due(void **state)
 {
     (void)state;

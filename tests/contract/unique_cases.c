@@ -217,6 +217,19 @@ static void every_key_is_free_after_its_ttl(void **state)
     }
 }
 
+/* C-073: the shortest hold is a hold, and it ends. */
+static void ttl_of_one_millisecond_ends(void **state)
+{
+    (void)state;
+    struct lq_put item = unique_item("a", LADE_UNTIL_TTL);
+    item.unique_ttl_ms = 1;
+    assert_int_equal(ct_put_one(item), LADE_DONE);
+    if (ct_is_exact())
+        assert_held_by("a");
+    ct_step(3);
+    assert_free();
+}
+
 static void late_end_does_not_free_the_key_of_another_job(void **state)
 {
     (void)state;
@@ -276,6 +289,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(key_until_start_is_free_when_the_job_ends_unstarted),
     CT_TEST(key_until_ttl_outlives_its_job),
     CT_TEST(every_key_is_free_after_its_ttl),
+    CT_TEST(ttl_of_one_millisecond_ends),
     CT_TEST(late_end_does_not_free_the_key_of_another_job),
     CT_TEST(retry_of_an_ended_job_does_not_take_the_key_again),
     CT_TEST(scheduled_job_holds_its_key_from_the_put_on),
