@@ -181,12 +181,13 @@ static int64_t check_slots(struct control *c, int64_t now)
 
 /* Stopping --------------------------------------------------------------------------------------------------------- */
 
-/* Jobs that no slot has begun go back at once. Under the lock. */
+/* Jobs that no slot has begun go back at once, the last first: each goes to the head of its level, and so they stand in
+ * their old order again. Under the lock. */
 static void hand_back_queued(struct control *c)
 {
     struct lade_worker *w = c->w;
     while (w->n_queued > 0) {
-        struct lade_job *job = LB_CONTAINER_OF(w->queued.next, struct lade_job, node);
+        struct lade_job *job = LB_CONTAINER_OF(w->queued.prev, struct lade_job, node);
         lq_outcome_settle(job, LQ_ENDING_HANDBACK, LADE_RETRY);
         lq_worker_remove(w, job);
         lq_worker_push(w, job, LQ_PLACE_DONE);
@@ -207,7 +208,9 @@ static void begin_ending(struct control *c, int64_t now)
 
 static void leave_handlers_behind(struct control *c)
 {
-    lb_list_each_safe (it, &c->w->running) {
+    struct lb_list *list = &c->w->running;
+    for (struct lb_list *it = list->prev, *before_it = it->prev; it != list;
+         it = before_it, before_it = it->prev) {
         struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
         if (!job->claimed && !job->lost)
             abandon(c, job, LQ_ENDING_HANDBACK);

@@ -88,9 +88,11 @@ static int recover(struct sweep *s, const struct lq_leased_vec *vec)
     size_t n = LB_MIN(vec->n, RECLAIM_MAX);
     int64_t now_ms = lq_client_now_ms(w->q);
     for (size_t i = 0; i < n; i++) {
+        const struct lq_leased *job =
+            &vec->job[n - 1 - i]; /* the last first: each goes to the head of its level */
         lb_buf_init(&history[i]);
-        quarantined[i] = lq_outcome_recover(w, &vec->job[i], w->queue[vec->job[i].lane], now_ms,
-                                            &history[i], &settle[i]);
+        quarantined[i] =
+            lq_outcome_recover(w, job, w->queue[job->lane], now_ms, &history[i], &settle[i]);
     }
     int rc = settle_reclaimed(s, settle, n);
     if (rc >= 0)

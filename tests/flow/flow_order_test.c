@@ -310,6 +310,21 @@ static void check_all_handed_back(struct ts_fix *f, int n)
         assert_int_equal(v->crashes, 0);
         lade_job_view_free(v);
     }
+    /* Those that had not begun stand in their old order again, behind the two that ran. */
+    lade_cursor cursor = {0};
+    lade_job_view *v[200];
+    size_t found = 0;
+    assert_int_equal(
+        lade_job_list(f->q, "default", LADE_STATE_READY, &cursor, LB_ARRAY_LEN(v), v, &found, NULL),
+        0);
+    assert_int_equal(found, n);
+    for (int i = 0; i < n; i++) {
+        char id[24];
+        (void)snprintf(id, sizeof(id), "held-%d", i);
+        if (i >= 2)
+            assert_string_equal(v[i]->id, id);
+        lade_job_view_free(v[i]);
+    }
 }
 
 static void stop_lets_handlers_finish_and_hands_the_prefetched_back(void **state)
