@@ -1,0 +1,325 @@
+/*
+ * loss_test.c - replies that are lost after the server did the work: C-029, C-030, C-031, C-037 and what follows from them
+ *
+ * The proxy forwards a request, lets the server answer, and resets the connection instead of handing the answer over.
+ */
+#include "store/redis/store_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "rt/seam.h"
+
+#define ROUNDS 20
+
+static int drop_replies(const char *script, int times)
+{
+    return ts_proxy_rule(
+        rig.proxy,
+        &(struct ts_proxy_rule){.match = script, .act = TS_PROXY_DROP_REPLY, .times = times});
+}
+
+/* The server does it, the client's deadline ends without an answer. */
+static void drop_for_good(const char *script)
+{
+    (void)drop_replies(script, 0);
+}
+
+/* C-031 */
+static void put_whose_reply_is_lost_adds_each_job_once(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    for (int round = 0; round < ROUNDS; round++) {
+        char prefix[16], delayed[16];
+        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
+        (void)snprintf(delayed, sizeof(delayed), "d%d", round);
+        int rule = drop_replies("put.lua", 1);
+        srig_put(s, prefix, 3);
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        struct lq_put put[2] = {srig_item(delayed), srig_item(delayed)};
+        put[0].when = LQ_WHEN_IN;
+        put[0].when_ms = 3600000;
+        ts_proxy_clear(rig.proxy);
+        rule = drop_replies("put.lua", 1);
+        WANT(0, lq_put(s, put, 2, &rig.err));
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        assert_int_equal(put[0].outcome, 0);
+        assert_int_equal(put[1].outcome, LADE_DUPLICATE);
+        assert_string_equal(put[1].holder, delayed);
+        ts_proxy_clear(rig.proxy);
+    }
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 3 * ROUNDS);
+    assert_int_equal(srig_count(s, LADE_STATE_SCHEDULED), ROUNDS);
+    assert_int_equal(srig_info(s).total_enqueued, 4 * ROUNDS);
+}
+
+struct putting {
+    struct lq_store *s;
+    struct lq_put put;
+    int rc;
+    lade_err err;
+};
+
+static void put_in_thread(void *arg)
+{
+    struct putting *p = arg;
+    p->rc = lq_put(p->s, &p->put, 1, &p->err);
+}
+
+/* C-031: the job has run and is gone when the repeat comes; its id tells nothing any more. */
+static void put_repeated_after_the_job_is_gone_does_not_add_it_again(void **state)
+{
+    (void)state;
+    struct lq_store *direct = srig_open();
+    struct putting p = {.s = srig_open_through_proxy(), .put = srig_item("a")};
+    struct lr_thread thread = {.started = false};
+    int rule = drop_replies("put.lua", 1);
+    srig_join(direct, "w");
+    srig_put(direct, "warm", 1);
+    assert_int_equal(srig_take(direct, "w", 1), 1);
+    srig_settle_got(direct, LQ_TO_GONE, 0);
+    ts_proxy_refuse(rig.proxy, true);
+    assert_int_equal(lr_thread_start(&thread, "put", put_in_thread, &p), 0);
+    int64_t deadline = lb_deadline_in(5 * LADE_SECOND);
+    while (srig_take(direct, "w", 1) == 0 && lb_clock_mono() < deadline)
+        lr_sleep_until(lb_deadline_in(2 * LADE_MILLISECOND));
+    assert_int_equal(rig.got.n, 1);
+    srig_settle_got(direct, LQ_TO_GONE, 0);
+    ts_proxy_refuse(rig.proxy, false);
+    lr_thread_join(&thread);
+    assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+    assert_int_equal(p.rc, 0);
+    assert_int_equal(p.put.outcome, 0);
+    assert_int_equal(srig_count(direct, LADE_STATE_READY), 0);
+    assert_int_equal(srig_info(direct).total_enqueued, 2);
+}
+
+/* C-037: what the lost reply held is the taker's, and not only at the end of its lease. */
+static void take_whose_reply_is_lost_hands_out_what_it_took(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    for (int round = 0; round < ROUNDS; round++) {
+        char prefix[16];
+        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
+        srig_put(s, prefix, 5);
+        int rule = drop_replies("take.lua", 1);
+        assert_int_equal(srig_take(s, "w", 3), 3);
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        ts_proxy_clear(rig.proxy);
+        assert_int_equal(srig_count(s, LADE_STATE_ACTIVE), 3);
+        srig_settle_got(s, LQ_TO_COMPLETED, 0);
+        assert_int_equal(srig_take(s, "w", 9), 2);
+        srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    }
+    assert_int_equal(srig_info(s).total_completed, 5 * ROUNDS);
+}
+
+static void take_that_failed_is_made_good_by_the_next(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    srig_put(s, "j", 4);
+    drop_for_good("take.lua");
+    struct lq_take take = srig_asking("w", 3);
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+    assert_int_equal(rig.got.n, 0);
+    ts_proxy_clear(rig.proxy);
+    assert_int_equal(srig_count(s, LADE_STATE_ACTIVE), 3);
+    assert_int_equal(srig_take(s, "w", 1), 3);
+    assert_memory_equal(rig.got.job[0].id.p, "j0", 3);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    assert_int_equal(srig_take(s, "w", 9), 1);
+    assert_int_equal(srig_take(s, "w", 9), 0);
+}
+
+static void take_that_failed_gives_only_what_is_still_leased(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    srig_put(s, "j", 3);
+    drop_for_good("take.lua");
+    struct lq_take take = srig_asking("w", 3);
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+    ts_proxy_clear(rig.proxy);
+    int outcome;
+    struct lb_slice id = lb_slice_str("j1");
+    WANT(0, s->ops->act(s, "q", LADE_JOB_REMOVE, &id, 1, &outcome, &rig.err));
+    assert_int_equal(outcome, 0);
+    assert_int_equal(srig_take(s, "w", 9), 2);
+    assert_memory_equal(rig.got.job[1].id.p, "j2", 3);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+}
+
+static void settle_and_repeat(enum lq_to to, enum lade_state end, size_t all)
+{
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    for (int round = 0; round < ROUNDS; round++) {
+        char prefix[16];
+        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
+        srig_put(s, prefix, 2);
+        assert_int_equal(srig_take(s, "w", 2), 2);
+        int rule = drop_replies("settle.lua", 1);
+        srig_settle_got(s, to, 0);
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        ts_proxy_clear(rig.proxy);
+        srig_settle_got(s, to, LADE_STALE);
+        if (end == LADE_STATE_RETRYING) {
+            int outcome;
+            struct lb_slice id = lb_slice_of(rig.got.job[0].id);
+            assert_int_equal(srig_count(s, end), 2);
+            WANT(0, s->ops->act(s, "q", LADE_JOB_REMOVE, &id, 1, &outcome, &rig.err));
+            id = lb_slice_of(rig.got.job[1].id);
+            WANT(0, s->ops->act(s, "q", LADE_JOB_REMOVE, &id, 1, &outcome, &rig.err));
+        }
+    }
+    assert_int_equal(srig_count(s, end), all);
+}
+
+/* C-029 */
+static void retry_whose_reply_is_lost_is_scheduled_once(void **state)
+{
+    (void)state;
+    settle_and_repeat(LQ_TO_RETRYING, LADE_STATE_RETRYING, 0);
+}
+
+/* C-030 */
+static void death_whose_reply_is_lost_leaves_one_entry(void **state)
+{
+    (void)state;
+    settle_and_repeat(LQ_TO_DEAD, LADE_STATE_DEAD, 2 * ROUNDS);
+}
+
+static void completion_whose_reply_is_lost_is_done_once(void **state)
+{
+    (void)state;
+    settle_and_repeat(LQ_TO_COMPLETED, LADE_STATE_COMPLETED, 2 * ROUNDS);
+}
+
+/* The engine settles again later, in other company. */
+static void settle_that_failed_is_no_lost_lease_later(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    srig_put(s, "j", 6);
+    assert_int_equal(srig_take(s, "w", 6), 6);
+    struct lq_settle it[6];
+    for (size_t i = 0; i < 6; i++)
+        it[i] = (struct lq_settle){.queue = "q",
+                                   .id = lb_slice_of(rig.got.job[i].id),
+                                   .fence = rig.got.job[i].fence,
+                                   .to = LQ_TO_COMPLETED};
+    drop_for_good("settle.lua");
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, it, 3, NULL, NULL, &rig.err));
+    ts_proxy_clear(rig.proxy);
+    WANT(0, AGAIN(lq_settle_take(s, it + 3, 1, NULL, NULL, &rig.err)));
+    assert_int_equal(it[3].outcome, 0);
+    WANT(0, lq_settle_take(s, it, 6, NULL, NULL, &rig.err));
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(it[i].outcome, i == 3 ? LADE_STALE : 0);
+    assert_int_equal(srig_info(s).total_completed, 6);
+}
+
+static void reclaim_whose_reply_is_lost_hands_out_what_it_took(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    static const char *const queue[] = {"q"};
+    for (int lost = 0; lost < 2; lost++) {
+        srig_join(s, "dead");
+        srig_join(s, "w");
+        srig_put(s, lost ? "x" : "y", 3);
+        assert_int_equal(srig_take(s, "dead", 3), 3);
+        WANT(0, lq_leave(s, "dead", (struct lq_lanes){queue, 1}, &rig.err));
+        (void)drop_replies("reclaim.lua", lost ? 0 : 1);
+        struct lq_take take = srig_asking("w", 9);
+        rig.got.n = 0;
+        if (lost) {
+            WANT(-LADE_EUNAVAILABLE, lq_reclaim(s, &take, &rig.got, &rig.err));
+            assert_int_equal(rig.got.n, 0);
+            ts_proxy_clear(rig.proxy);
+        }
+        WANT(0, AGAIN(lq_reclaim(s, &take, &rig.got, &rig.err)));
+        ts_proxy_clear(rig.proxy);
+        assert_int_equal(rig.got.n, 3);
+        assert_string_equal(rig.got.job[0].former, "dead");
+        srig_settle_got(s, LQ_TO_COMPLETED, 0);
+        WANT(LADE_EMPTY, lq_reclaim(s, &take, &rig.got, &rig.err));
+    }
+}
+
+/* Each stop once, though the reply that carried it was lost. */
+static void stop_whose_reply_is_lost_is_told_again(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    static const char *const queue[] = {"q"};
+    struct lq_beat beat = {.worker = "w", .name = "w", .lanes = {queue, 1}, .lease_ms = 3600000};
+    struct lq_stop stop[4];
+    size_t n;
+    int outcome;
+    srig_join(s, "w");
+    srig_put(s, "j", 2);
+    assert_int_equal(srig_take(s, "w", 2), 2);
+    for (int i = 0; i < 2; i++) {
+        struct lb_slice id = lb_slice_of(rig.got.job[i].id);
+        WANT(0, s->ops->act(s, "q", i ? LADE_JOB_REMOVE : LADE_JOB_CANCEL, &id, 1, &outcome,
+                            &rig.err));
+        (void)drop_replies("renew.lua", 1);
+        WANT(0, lq_renew(s, &beat, stop, 4, &n, &rig.err));
+        ts_proxy_clear(rig.proxy);
+        assert_int_equal(n, 1);
+        assert_memory_equal(stop[0].id, id.p, id.n + 1);
+    }
+    WANT(0, lq_renew(s, &beat, stop, 4, &n, &rig.err));
+    assert_int_equal(n, 0);
+}
+
+/* C-032: an operator whose answer was lost is told so, and nothing is done twice. */
+static void act_whose_reply_is_lost_fails_and_is_done_once(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    srig_put(s, "j", 3);
+    assert_int_equal(srig_take(s, "w", 3), 3);
+    srig_settle_got(s, LQ_TO_DEAD, 0);
+    (void)drop_replies("redrive.lua", 1);
+    size_t n = 9;
+    WANT(-LADE_EUNAVAILABLE, s->ops->redrive(s, "q", 10, &n, &rig.err));
+    ts_proxy_clear(rig.proxy);
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 3);
+    WANT(0, s->ops->redrive(s, "q", 10, &n, &rig.err));
+    assert_int_equal(n, 0);
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SRIG_TEST(put_whose_reply_is_lost_adds_each_job_once),
+        SRIG_TEST(put_repeated_after_the_job_is_gone_does_not_add_it_again),
+        SRIG_TEST(take_whose_reply_is_lost_hands_out_what_it_took),
+        SRIG_TEST(take_that_failed_is_made_good_by_the_next),
+        SRIG_TEST(take_that_failed_gives_only_what_is_still_leased),
+        SRIG_TEST(retry_whose_reply_is_lost_is_scheduled_once),
+        SRIG_TEST(death_whose_reply_is_lost_leaves_one_entry),
+        SRIG_TEST(completion_whose_reply_is_lost_is_done_once),
+        SRIG_TEST(settle_that_failed_is_no_lost_lease_later),
+        SRIG_TEST(reclaim_whose_reply_is_lost_hands_out_what_it_took),
+        SRIG_TEST(stop_whose_reply_is_lost_is_told_again),
+        SRIG_TEST(act_whose_reply_is_lost_fails_and_is_done_once),
+    };
+    return cmocka_run_group_tests(tests, srig_start, srig_stop);
+}
