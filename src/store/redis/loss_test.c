@@ -138,6 +138,19 @@ static void take_that_failed_is_made_good_by_the_next(void **state)
     assert_int_equal(srig_take(s, "w", 9), 0);
 }
 
+static void take_that_got_nothing_may_be_repeated(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    int rule = drop_replies("take.lua", 1);
+    assert_int_equal(srig_take(s, "w", 3), 0);
+    assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+    srig_put(s, "j", 1);
+    assert_int_equal(srig_take(s, "w", 3), 1);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+}
+
 static void take_that_failed_gives_only_what_is_still_leased(void **state)
 {
     (void)state;
@@ -312,6 +325,7 @@ int main(void)
         SRIG_TEST(put_repeated_after_the_job_is_gone_does_not_add_it_again),
         SRIG_TEST(take_whose_reply_is_lost_hands_out_what_it_took),
         SRIG_TEST(take_that_failed_is_made_good_by_the_next),
+        SRIG_TEST(take_that_got_nothing_may_be_repeated),
         SRIG_TEST(take_that_failed_gives_only_what_is_still_leased),
         SRIG_TEST(retry_whose_reply_is_lost_is_scheduled_once),
         SRIG_TEST(death_whose_reply_is_lost_leaves_one_entry),

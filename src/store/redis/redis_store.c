@@ -354,8 +354,8 @@ static int inspect_server(struct ls_redis_store *s, struct ls_redis_conn *c, lad
     cur = ls_redis_conn_reply(c, 0);
     if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
         return check_namespace(s, c, NULL, 0, err);
-    size_t there = LB_MIN(ls_redis_read_array(&cur), LB_ARRAY_LEN(queue));
-    for (size_t i = 0; i < there; i++) {
+    size_t there = ls_redis_read_array(&cur);
+    for (size_t i = 0; i < there && n < LB_ARRAY_LEN(queue); i++) {
         struct lb_slice q = ls_redis_read_bytes(&cur);
         if (cur.bad || q.n > LADE_NAME_MAX)
             continue;

@@ -68,6 +68,7 @@ struct ls_redis_worker {
     struct ls_redis_conn *bell;            /* of the waiting thread */
     char (*bell_lanes)[LADE_NAME_MAX + 1]; /* of the outstanding BLPOP */
     size_t n_bell_lanes;
+    unsigned silent;            /* BLPOPs in a row that ended without a bell */
     uint64_t take_seq, won_seq; /* guarded by: work link */
     bool take_doubt, won_doubt; /* guarded by: work link; the last call ended without an answer */
     bool idle;                  /* guarded by: work link; may be registered as idle */

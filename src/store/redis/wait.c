@@ -20,6 +20,9 @@
 #include "store/redis/store_inner.h"
 
 #define BLOCK_MARGIN (2 * LADE_SECOND)
+/* After that many silent BLPOPs the worker looks again: a server that lost its data has forgotten that it is idle. */
+#define SILENT_MAX   6
+
 /* While the server is away a connect tries again and again; it cannot be woken, so it is kept short. */
 #define CONNECT_STEP (2 * LADE_SECOND)
 
@@ -98,7 +101,11 @@ static bool is_rung(struct ls_redis_worker *w)
     enum ls_redis_type type = ls_redis_peek(&cur);
     if (type == LS_REDIS_ERROR)
         ls_redis_conn_drop(w->bell);
-    return type != LS_REDIS_NULL;
+    w->silent = type == LS_REDIS_NULL ? w->silent + 1 : 0;
+    bool is_over = type != LS_REDIS_NULL || w->silent >= SILENT_MAX;
+    if (is_over)
+        w->silent = 0;
+    return is_over;
 }
 
 static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, struct lq_lanes lanes,

@@ -52,7 +52,9 @@ if again then
     for lane = 1, #KEYS do
         local P = prefix(KEYS[lane])
         local known = call('GET', P .. 'got:' .. worker)
-        out[#out + 1] = known and recall(P, lane, known)
+        if known then
+            out[#out + 1] = recall(P, lane, known)
+        end
     end
     if #out > 3 then
         return out
