@@ -1,17 +1,16 @@
 #include "store/redis/keys.h"
 
-#include <string.h>
-
 #include "base/base.h"
 #include "base/ident.h"
 
 /* All parts are bounded: LS_REDIS_NS_MAX, LADE_NAME_MAX, and names of this store. */
 static size_t append(char *out, size_t at, const char *s)
 {
-    size_t n = strlen(s);
-    LB_CHECK(n < LS_REDIS_KEY_MAX - at);
-    memcpy(out + at, s, n);
-    return at + n;
+    for (; *s; s++) {
+        LB_CHECK(at < LS_REDIS_KEY_MAX);
+        out[at++] = *s;
+    }
+    return at;
 }
 
 void ls_redis_key(struct ls_redis_cmd *cmd, const char *ns, const char *queue, const char *name)
@@ -53,4 +52,19 @@ int64_t ls_redis_id_time(struct lb_slice id)
             ms = ms * 32 + digit[id.p[i]] - 1;
     }
     return ms;
+}
+
+int64_t ls_redis_take_number(struct lb_slice *text)
+{
+    int64_t value = 0;
+    while (text->n > 0 && text->p[0] >= '0' && text->p[0] <= '9' && value < INT64_MAX / 10 - 1) {
+        value = value * 10 + (text->p[0] - '0');
+        text->p++;
+        text->n--;
+    }
+    if (text->n > 0) {
+        text->p++;
+        text->n--;
+    }
+    return value;
 }

@@ -46,7 +46,7 @@
 
 #define LS_REDIS_FORMAT    1
 #define LS_REDIS_NS_MAX    128
-#define LS_REDIS_MEMORY_MS (3 * 60 * 1000)
+#define LS_REDIS_MEMORY_MS INT64_C(180000)
 
 /* Room for the longest key of a queue that has a suffix of bounded length. */
 #define LS_REDIS_KEY_MAX 512
@@ -54,6 +54,12 @@
 /* Adds "<ns>:{<queue>}:<name>" or "<ns>:<name>" to a command. */
 void ls_redis_key(struct ls_redis_cmd *cmd, const char *ns, const char *queue, const char *name);
 void ls_redis_key_ns(struct ls_redis_cmd *cmd, const char *ns, const char *name);
+
+/*
+ * Takes a decimal number off the front of *text and the one byte behind it. 0 when there is none: what is not there was
+ * written by no lade.
+ */
+int64_t ls_redis_take_number(struct lb_slice *text);
 
 /* The time in a time-ordered id (ident.h), ms since 1970; 0 for any other id. */
 int64_t ls_redis_id_time(struct lb_slice id);

@@ -4,6 +4,7 @@
  * The proxy forwards a request, lets the server answer, and resets the connection instead of handing the answer over.
  */
 #include "store/redis/store_rig.h"
+#include "support/proxy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "base/base.h"
 #include "rt/seam.h"
 
-#define ROUNDS 20
+#define ROUNDS 20U
 
 static int drop_replies(const char *script, int times)
 {
@@ -31,10 +32,10 @@ static void put_whose_reply_is_lost_adds_each_job_once(void **state)
 {
     (void)state;
     struct lq_store *s = srig_open_through_proxy();
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         char prefix[16], delayed[16];
-        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
-        (void)snprintf(delayed, sizeof(delayed), "d%d", round);
+        (void)snprintf(prefix, sizeof(prefix), "r%u-", round);
+        (void)snprintf(delayed, sizeof(delayed), "d%u", round);
         int rule = drop_replies("put.lua", 1);
         srig_put(s, prefix, 3);
         assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
@@ -102,9 +103,9 @@ static void take_whose_reply_is_lost_hands_out_what_it_took(void **state)
     (void)state;
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         char prefix[16];
-        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
+        (void)snprintf(prefix, sizeof(prefix), "r%u-", round);
         srig_put(s, prefix, 5);
         int rule = drop_replies("take.lua", 1);
         assert_int_equal(srig_take(s, "w", 3), 3);
@@ -175,9 +176,9 @@ static void settle_and_repeat(enum lq_to to, enum lade_state end, size_t all)
 {
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         char prefix[16];
-        (void)snprintf(prefix, sizeof(prefix), "r%d-", round);
+        (void)snprintf(prefix, sizeof(prefix), "r%u-", round);
         srig_put(s, prefix, 2);
         assert_int_equal(srig_take(s, "w", 2), 2);
         int rule = drop_replies("settle.lua", 1);
@@ -208,13 +209,13 @@ static void retry_whose_reply_is_lost_is_scheduled_once(void **state)
 static void death_whose_reply_is_lost_leaves_one_entry(void **state)
 {
     (void)state;
-    settle_and_repeat(LQ_TO_DEAD, LADE_STATE_DEAD, 2 * ROUNDS);
+    settle_and_repeat(LQ_TO_DEAD, LADE_STATE_DEAD, 2UL * ROUNDS);
 }
 
 static void completion_whose_reply_is_lost_is_done_once(void **state)
 {
     (void)state;
-    settle_and_repeat(LQ_TO_COMPLETED, LADE_STATE_COMPLETED, 2 * ROUNDS);
+    settle_and_repeat(LQ_TO_COMPLETED, LADE_STATE_COMPLETED, 2UL * ROUNDS);
 }
 
 /* The engine settles again later, in other company. */

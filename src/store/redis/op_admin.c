@@ -63,7 +63,7 @@ int ls_redis_act(struct lq_store *base, const char *queue, enum lade_job_verb ve
                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err)
 {
     static const int meaning[] = {0, LADE_NOT_FOUND, LADE_WRONG_STATE};
-    int64_t answer[LQ_TAKE_MAX];
+    int64_t answer[LQ_TAKE_MAX] = {0};
     if (n == 0)
         return 0;
     if (n > LQ_TAKE_MAX)
@@ -88,7 +88,7 @@ int ls_redis_act(struct lq_store *base, const char *queue, enum lade_job_verb ve
 int ls_redis_purge(struct lq_store *base, const char *queue, enum lade_state state, size_t max,
                    size_t *n, lade_err *err)
 {
-    int64_t answer[2];
+    int64_t answer[2] = {0};
     if (state == LADE_STATE_ACTIVE)
         return lb_fail(err, LADE_EINVAL, "purge", "active jobs cannot be purged: cancel them");
     struct deed d = {.s = ls_redis_of(base),
@@ -105,7 +105,7 @@ int ls_redis_purge(struct lq_store *base, const char *queue, enum lade_state sta
 
 int ls_redis_redrive(struct lq_store *base, const char *queue, size_t max, size_t *n, lade_err *err)
 {
-    int64_t answer[2];
+    int64_t answer[2] = {0};
     struct deed d = {.s = ls_redis_of(base),
                      .script = LS_REDIS_LUA_REDRIVE,
                      .queue = queue,
@@ -119,7 +119,7 @@ int ls_redis_redrive(struct lq_store *base, const char *queue, size_t max, size_
 
 int ls_redis_pause(struct lq_store *base, const char *queue, bool paused, lade_err *err)
 {
-    int64_t answer[1];
+    int64_t answer[1] = {0};
     struct deed d = {.s = ls_redis_of(base),
                      .script = LS_REDIS_LUA_PAUSE,
                      .queue = queue,
@@ -131,7 +131,7 @@ int ls_redis_pause(struct lq_store *base, const char *queue, bool paused, lade_e
 int ls_redis_forget(struct lq_store *base, const char *queue, lade_err *err)
 {
     static const int meaning[] = {0, LADE_NOT_FOUND, LADE_WRONG_STATE};
-    int64_t answer[1];
+    int64_t answer[1] = {0};
     struct deed d = {.s = ls_redis_of(base),
                      .script = LS_REDIS_LUA_FORGET,
                      .queue = queue,

@@ -71,19 +71,12 @@ static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 /* "fence kind id" */
 static bool read_stop(struct lq_stop *stop, const char *queue, struct lb_slice text)
 {
-    unsigned long long fence;
-    int at = 0;
-    char line[LADE_ID_MAX + 32];
-    if (text.n >= sizeof(line))
-        return false;
-    memcpy(line, text.p, text.n);
-    line[text.n] = 0;
-    if (sscanf(line, "%llu %*c %n", &fence, &at) != 1 || at == 0 ||
-        text.n - (size_t)at > LADE_ID_MAX)
+    stop->fence = (uint64_t)ls_redis_take_number(&text);
+    if (text.n < 3 || text.n - 2 > LADE_ID_MAX)
         return false;
     (void)snprintf(stop->queue, sizeof(stop->queue), "%s", queue);
-    memcpy(stop->id, line + at, text.n - (size_t)at + 1);
-    stop->fence = fence;
+    memcpy(stop->id, text.p + 2, text.n - 2);
+    stop->id[text.n - 2] = 0;
     return true;
 }
 

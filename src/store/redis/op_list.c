@@ -427,8 +427,8 @@ static int check_queue(struct ls_redis_store *s, const char *queue, lq_finding_f
 int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err)
 {
     struct lb_arena arena;
-    const char **name;
-    size_t n;
+    const char **name = NULL;
+    size_t n = 0;
     lb_arena_init(&arena);
     int rc = ls_redis_queues(base, &arena, &name, &n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)

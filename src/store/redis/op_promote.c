@@ -46,7 +46,7 @@ int ls_redis_promote(struct lq_store *base, struct lq_lanes lanes, size_t max, s
 {
     struct step t = {
         ls_redis_of(base), LS_REDIS_LUA_PROMOTE, lanes, {(int64_t)LB_MIN(max, LADE_BATCH_MAX)}, 1};
-    int64_t answer[2];
+    int64_t answer[2] = {0};
     int rc = run_step(&t, "promote", answer, err);
     if (rc == 0) {
         *n = (size_t)answer[0];
@@ -66,7 +66,7 @@ int ls_redis_trim(struct lq_store *base, struct lq_lanes lanes, size_t max, size
                       LB_MAX(config->keep_completed.count, 0), config->keep_dead.age_ms,
                       LB_MAX(config->keep_dead.count, 0)},
                      5};
-    int64_t answer[2];
+    int64_t answer[2] = {0};
     int rc = run_step(&t, "trim", answer, err);
     if (rc == 0)
         *n = (size_t)answer[0];

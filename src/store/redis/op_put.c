@@ -53,12 +53,9 @@ static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
 static void note_level(struct lane *l, const struct lq_put *p)
 {
     int level = p->body.n > LQ_BODY_LEVEL_AT ? p->body.p[LQ_BODY_LEVEL_AT] - '0' : -1;
-    if (level < 0 || level >= LQ_N_LEVELS || is_special(p))
-        l->level = -1;
-    else if (l->level == LEVEL_UNSET)
-        l->level = level;
-    else if (l->level != level)
-        l->level = -1;
+    bool fits = level >= 0 && level < LQ_N_LEVELS && !is_special(p) &&
+                (l->level == LEVEL_UNSET || l->level == level);
+    l->level = fits ? level : -1;
 }
 
 /* An id that comes twice needs the script's closer look. */
@@ -116,8 +113,9 @@ static int group(struct put_call *pc, lade_err *err)
     lb_free(lane_of);
     if (bytes > LS_REDIS_PUT_BYTES)
         return lb_fail(err, LADE_ETOOBIG, "put",
-                       "%zu bytes of jobs in one call, at most %d: enqueue fewer at a time", bytes,
-                       LS_REDIS_PUT_BYTES);
+                       "%zu bytes of jobs in one call, at most %" PRIu64
+                       ": enqueue fewer at a time",
+                       bytes, LS_REDIS_PUT_BYTES);
     return find_twins(pc, err);
 }
 
@@ -158,7 +156,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     const struct put_call *pc = ctx;
     const char *ns = pc->s->base.config.ns;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PUT, pc->n_lanes + 1,
-                                                     pc->n_lanes * 4 + 2 * pc->n + 5);
+                                                     pc->n_lanes * 6 + 2 * pc->n + 5);
     ls_redis_key_ns(cmd, ns, "queues");
     for (size_t i = 0; i < pc->n_lanes; i++)
         ls_redis_key(cmd, ns, pc->lane[i].queue, "meta");

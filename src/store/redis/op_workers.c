@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "store/redis/store_inner.h"
 
-#define KEPT_MS (24 * 3600 * 1000)
+#define KEPT LADE_DAY
 
 struct workers_call {
     struct ls_redis_store *s;
@@ -36,31 +36,19 @@ static void encode_first(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     ls_redis_cmd_end(cmd);
 }
 
-/* False when it cannot be read or names more queues than fit. */
+/* False when it cannot be read. */
 static bool parse(lade_worker_info *out, struct lb_slice id, struct lb_slice about)
 {
-    char head[128];
-    long long until, seen, started;
-    int concurrency, at = 0;
-    size_t len;
-    if (id.n > LADE_ID_MAX)
+    *out = (lade_worker_info){.lease_until = ls_redis_take_number(&about) * LADE_MILLISECOND};
+    out->seen_at = ls_redis_take_number(&about) * LADE_MILLISECOND;
+    out->started_at = ls_redis_take_number(&about) * LADE_MILLISECOND;
+    out->concurrency = (int)ls_redis_take_number(&about);
+    size_t n = (size_t)ls_redis_take_number(&about);
+    if (id.n > LADE_ID_MAX || n > LADE_NAME_MAX || n + 1 > about.n)
         return false;
-    size_t n = LB_MIN(about.n, sizeof(head) - 1);
-    memcpy(head, about.p, n);
-    head[n] = 0;
-    if (sscanf(head, "%lld %lld %lld %d %zu%n", &until, &seen, &started, &concurrency, &len, &at) !=
-            5 ||
-        at == 0 || len > LADE_NAME_MAX || (size_t)at + 2 + len > about.n)
-        return false;
-    const char *name = (const char *)about.p + at + 1, *queues = name + len + 1;
-    size_t n_queues = about.n - (size_t)(queues - (const char *)about.p);
-    *out = (lade_worker_info){.concurrency = concurrency,
-                              .started_at = started * LADE_MILLISECOND,
-                              .seen_at = seen * LADE_MILLISECOND,
-                              .lease_until = until * LADE_MILLISECOND};
     memcpy(out->id, id.p, id.n);
-    memcpy(out->name, name, len);
-    memcpy(out->queues, queues, LB_MIN(n_queues, sizeof(out->queues) - 1));
+    memcpy(out->name, about.p, n);
+    memcpy(out->queues, about.p + n + 1, LB_MIN(about.n - n - 1, sizeof(out->queues) - 1));
     return true;
 }
 
@@ -85,7 +73,7 @@ static int read_first(struct workers_call *w, struct ls_redis_conn *c, struct lb
         bool known = parse(info, id, about);
         if (known && info->lease_until >= now) {
             w->n++;
-        } else if (!known || info->lease_until + KEPT_MS * LADE_MILLISECOND < now) {
+        } else if (!known || info->lease_until + KEPT < now) {
             struct lb_slice copy = lb_slice_of(lb_arena_copy(arena, id.p, id.n));
             if (!copy.p)
                 return lb_fail_nomem(err, "workers");
@@ -208,7 +196,8 @@ int ls_redis_list_workers(struct lq_store *base, struct lb_arena *arena, lade_wo
     lr_mutex_unlock(&w.s->admin.lock);
     if (rc < 0)
         return rc;
-    qsort(w.info, w.n, sizeof(*w.info), compare_infos);
+    if (w.n > 0)
+        qsort(w.info, w.n, sizeof(*w.info), compare_infos);
     *out = w.info;
     *n = w.n;
     return 0;

@@ -1,6 +1,5 @@
 #include "store/redis/rows.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,40 +34,27 @@ static struct lb_mut copy(struct lq_row_vec *out, struct lb_slice s)
 /* "c4x 1700000000000 result": letter, level, reason. */
 static void read_end(struct lq_row *row, struct lb_slice where, struct lb_slice *result)
 {
-    char number[24] = "";
     if (where.n < 5)
         return;
     row->reason = (enum lq_reason)where.p[2];
-    memcpy(number, where.p + 4, LB_MIN(where.n - 4, sizeof(number) - 1));
-    row->finished_ms = strtoll(number, NULL, 10);
-    const uint8_t *blank = memchr(where.p + 4, ' ', where.n - 4);
-    if (blank)
-        *result = lb_slice(blank + 1, where.n - (size_t)(blank + 1 - where.p));
+    *result = lb_slice(where.p + 4, where.n - 4);
+    row->finished_ms = ls_redis_take_number(result);
 }
 
-/* "fence level worker" and what renew wrote about the worker: the name stands behind its length. */
+/* "fence level worker" and what renew wrote about the worker: the name stands behind four numbers and its length. */
 static bool read_lease(struct lq_row *row, struct lq_row_vec *out, struct lb_slice where,
                        struct lb_slice about)
 {
-    char line[LADE_ID_MAX + 64], worker[LADE_ID_MAX + 1], text[LADE_NAME_MAX + 160] = "";
-    unsigned long long fence = 0;
-    memcpy(line, where.p, LB_MIN(where.n, sizeof(line) - 1));
-    line[LB_MIN(where.n, sizeof(line) - 1)] = 0;
-    if (sscanf(line, "%llu %*1c%64[^!]", &fence, worker) != 2)
-        return true;
-    row->fence = fence;
-    row->taken_ms = (int64_t)(fence / 1000); /* the fence is the time of the take in microseconds */
-    const char *name = worker;
-    size_t n = strlen(worker), len = 0;
-    int at = 0;
-    if (about.n > 0)
-        memcpy(text, about.p, LB_MIN(about.n, sizeof(text) - 1));
-    if (about.n > 0 && sscanf(text, "%*s %*s %*s %*s %zu %n", &len, &at) == 1 && at > 0 &&
-        len < sizeof(text) - (size_t)at) {
-        name = text + at;
-        n = len;
-    }
-    row->worker = (const char *)lb_arena_copy(&out->arena, name, n).p;
+    row->fence = (uint64_t)ls_redis_take_number(&where);
+    row->taken_ms = (int64_t)(row->fence / 1000); /* a fence is the time of the take in us */
+    struct lb_slice name = where.n > 0 ? lb_slice(where.p + 1, where.n - 1) : where;
+    name.n -= name.n > 0 && name.p[name.n - 1] == '!';
+    for (int i = 0; i < 4; i++)
+        (void)ls_redis_take_number(&about);
+    int64_t n = ls_redis_take_number(&about);
+    if (n > 0 && (size_t)n <= about.n)
+        name = lb_slice(about.p, (size_t)n);
+    row->worker = (const char *)lb_arena_copy(&out->arena, name.p, name.n).p;
     return row->worker != NULL;
 }
 

@@ -40,9 +40,9 @@ enum ls_redis_lua {
 
 extern const struct ls_redis_script_table ls_redis_scripts;
 
-#define LS_REDIS_ANSWER_BYTES (16 * 1024 * 1024)  /* bodies of one take or page, but one at least */
-#define LS_REDIS_PUT_BYTES    (512 * 1024 * 1024) /* bodies of one put; a server takes 1 GiB */
-#define LS_REDIS_BIG_BODY     (64 * 1024)
+#define LS_REDIS_ANSWER_BYTES (INT64_C(16) << 20) /* bodies of one take or page, but one at least */
+#define LS_REDIS_PUT_BYTES    (UINT64_C(512) << 20) /* bodies of one put; a server takes 1 GiB */
+#define LS_REDIS_BIG_BODY     UINT64_C(65536)
 #define LS_REDIS_DOUBTS_MAX   16
 #define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */
 #define LS_REDIS_BLOCK_MS     5000
@@ -133,39 +133,41 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
                       struct lq_lanes lanes);
 
 /* The ops, by file. */
-int ls_redis_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
-int ls_redis_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
+int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
+int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
-int ls_redis_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
+int ls_redis_begin(struct lq_store *base, const char *worker, struct lq_lease *lease, size_t n,
                    lade_err *err);
-int ls_redis_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop, size_t max,
-                   size_t *n_stop, lade_err *err);
-int ls_redis_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes, lade_err *err);
-int ls_redis_reclaim(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
+int ls_redis_renew(struct lq_store *base, const struct lq_beat *beat, struct lq_stop *stop,
+                   size_t max, size_t *n_stop, lade_err *err);
+int ls_redis_leave(struct lq_store *base, const char *worker, struct lq_lanes lanes, lade_err *err);
+int ls_redis_reclaim(struct lq_store *base, const struct lq_take *take, struct lq_leased_vec *out,
                      lade_err *err);
-int ls_redis_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
+int ls_redis_promote(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,
                      int64_t *next_ms, lade_err *err);
-int ls_redis_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
-int ls_redis_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
+int ls_redis_trim(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,
                   lade_err *err);
-void ls_redis_wake(struct lq_store *s, const char *worker);
-int ls_redis_queues(struct lq_store *s, struct lb_arena *arena, const char ***name, size_t *n,
+int ls_redis_wait(struct lq_store *base, const char *worker, struct lq_lanes lanes,
+                  int64_t deadline, lade_err *err);
+void ls_redis_wake(struct lq_store *base, const char *worker);
+int ls_redis_queues(struct lq_store *base, struct lb_arena *arena, const char ***name, size_t *n,
                     lade_err *err);
-int ls_redis_count(struct lq_store *s, const char *queue, lade_queue_info *out, lade_err *err);
-int ls_redis_get(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_row_vec *out,
-                 lade_err *err);
-int ls_redis_list(struct lq_store *s, const char *queue, enum lade_state state, lade_cursor *cursor,
-                  size_t limit, struct lq_row_vec *out, lade_err *err);
-int ls_redis_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
+int ls_redis_count(struct lq_store *base, const char *queue, lade_queue_info *out, lade_err *err);
+int ls_redis_get(struct lq_store *base, const char *queue, struct lb_slice id,
+                 struct lq_row_vec *out, lade_err *err);
+int ls_redis_list(struct lq_store *base, const char *queue, enum lade_state state,
+                  lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
+int ls_redis_act(struct lq_store *base, const char *queue, enum lade_job_verb verb,
                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
-int ls_redis_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
+int ls_redis_purge(struct lq_store *base, const char *queue, enum lade_state state, size_t max,
                    size_t *n, lade_err *err);
-int ls_redis_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err);
-int ls_redis_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
-int ls_redis_forget(struct lq_store *s, const char *queue, lade_err *err);
-int ls_redis_list_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out,
+int ls_redis_redrive(struct lq_store *base, const char *queue, size_t max, size_t *n,
+                     lade_err *err);
+int ls_redis_pause(struct lq_store *base, const char *queue, bool paused, lade_err *err);
+int ls_redis_forget(struct lq_store *base, const char *queue, lade_err *err);
+int ls_redis_list_workers(struct lq_store *base, struct lb_arena *arena, lade_worker_info **out,
                           size_t *n, lade_err *err);
-int ls_redis_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 
 /*
  * Decodes {lane, fence, ids, bodies, histories, oversize[, formers, begun]} from the cursor and appends the jobs. -LADE_EPROTO leaves `bad` in the cursor, -LADE_ENOMEM.

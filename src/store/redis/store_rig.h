@@ -15,14 +15,15 @@
 
 #include "base/clock.h"
 #include "queue/store.h"
-#include "support/proxy.h"
-#include "support/redis_server.h"
 
 #define SRIG_STORES_MAX 8
 #define SRIG_BATCH      64
 
+struct ts_redis;
+struct ts_proxy;
+
 struct srig {
-    struct ts_redis server;
+    struct ts_redis *server; /* support/redis_server.h, support/proxy.h */
     struct ts_proxy *proxy;
     char ns[16]; /* a new one for each test */
     struct lq_store *store[SRIG_STORES_MAX];

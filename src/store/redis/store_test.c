@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/store_rig.h"
+#include "support/redis_server.h"
 
 static const char *const queue_q[] = {"q"};
 static const struct lq_lanes lanes_q = {queue_q, 1};
@@ -14,7 +15,7 @@ static const struct lq_lanes lanes_q = {queue_q, 1};
 static int try_open(struct lq_store **s)
 {
     static const struct lq_store_ops *const stores[] = {&ls_redis_ops};
-    rig.config.url = rig.server.url;
+    rig.config.url = rig.server->url;
     rig.config.ns = rig.ns;
     return lq_store_open(s, stores, 1, &rig.config, &rig.err);
 }
@@ -176,7 +177,7 @@ static void bad_namespace_is_refused(void **state)
     static const char *const bad[] = {"", "a{b}", "a b", "a*"};
     for (size_t i = 0; i < LB_ARRAY_LEN(bad); i++) {
         struct lq_store *s = NULL;
-        rig.config.url = rig.server.url;
+        rig.config.url = rig.server->url;
         rig.config.ns = bad[i];
         WANT(-LADE_EINVAL, lq_store_open(&s, stores, 1, &rig.config, &rig.err));
     }

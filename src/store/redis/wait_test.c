@@ -7,6 +7,8 @@
 #include "base/ident.h"
 #include "rt/seam.h"
 #include "store/redis/store_rig.h"
+#include "support/proxy.h"
+#include "support/redis_server.h"
 
 static const char *const queue_q[] = {"q"};
 static const struct lq_lanes lanes_q = {queue_q, 1};
@@ -49,7 +51,7 @@ struct later {
 static bool is_someone_blocked(char *id, size_t size)
 {
     char list[8192];
-    if (!ts_redis_ask(&rig.server, "CLIENT LIST", list, sizeof(list)))
+    if (!ts_redis_ask(rig.server, "CLIENT LIST", list, sizeof(list)))
         return false;
     char *cmd = strstr(list, "cmd=blpop");
     if (!cmd)
@@ -89,7 +91,7 @@ static void unblock_and_put(struct later *l)
     char id[24], line[64], reply[64];
     if (is_someone_blocked(id, sizeof(id))) {
         (void)snprintf(line, sizeof(line), "CLIENT UNBLOCK %s ERROR", id);
-        l->rc = ts_redis_ask(&rig.server, line, reply, sizeof(reply)) && reply[0] == ':' ? 0 : -1;
+        l->rc = ts_redis_ask(rig.server, line, reply, sizeof(reply)) && reply[0] == ':' ? 0 : -1;
     }
     put_one(l);
 }
@@ -174,8 +176,8 @@ static void restarted_server_is_worked_on_again(void **state)
     int64_t end = lb_deadline_in(5 * LADE_SECOND);
     while (!is_someone_blocked(id, sizeof(id)) && lb_clock_mono() < end)
         lr_sleep_until(lb_deadline_in(2 * LADE_MILLISECOND));
-    ts_redis_kill(&rig.server);
-    bool again = ts_redis_again(&rig.server);
+    ts_redis_kill(rig.server);
+    bool again = ts_redis_again(rig.server);
     struct lq_put put = srig_item("late");
     int rc = AGAIN(lq_put(producer, &put, 1, &rig.err));
     lr_thread_join(&w.thread);
@@ -228,7 +230,7 @@ static void due_jobs_are_taken_on_time(void **state)
         }
         taken++;
         WANT(0, s->ops->now(s, &now, &rig.err));
-        int at = atoi((const char *)rig.got.job[0].id.p + 1);
+        long at = strtol((const char *)rig.got.job[0].id.p + 1, NULL, 10);
         assert_in_range(at, 0, N - 1);
         assert_true(now >= due[at]);
         latest = LB_MAX(latest, now - due[at]);

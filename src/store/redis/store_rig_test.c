@@ -1,3 +1,4 @@
+/* store_rig_test.c - see store_rig.h; named as a test, since only those may use tests/support */
 #include "store/redis/store_rig.h"
 
 #include <stdio.h>
@@ -5,8 +6,11 @@
 
 #include "base/base.h"
 #include "store/redis/redis_store.h"
+#include "support/proxy.h"
+#include "support/redis_server.h"
 
 struct srig rig;
+static struct ts_redis server;
 
 static const char *const queue_q[] = {"q"};
 static const struct lq_lanes lanes_q = {queue_q, 1};
@@ -14,9 +18,10 @@ static const struct lq_lanes lanes_q = {queue_q, 1};
 int srig_start(void **state)
 {
     (void)state;
-    if (!ts_redis_start(&rig.server, NULL))
+    rig.server = &server;
+    if (!ts_redis_start(&server, NULL))
         return -1;
-    rig.proxy = ts_proxy_start(rig.server.socket);
+    rig.proxy = ts_proxy_start(server.socket);
     return rig.proxy ? 0 : -1;
 }
 
@@ -24,7 +29,7 @@ int srig_stop(void **state)
 {
     (void)state;
     ts_proxy_stop(rig.proxy);
-    ts_redis_stop(&rig.server);
+    ts_redis_stop(&server);
     return 0;
 }
 
@@ -92,7 +97,7 @@ static struct lq_store *open_url(const char *url)
 
 struct lq_store *srig_open(void)
 {
-    return open_url(rig.server.url);
+    return open_url(server.url);
 }
 
 struct lq_store *srig_open_through_proxy(void)
@@ -108,7 +113,7 @@ const char *srig_ask(const char *line)
     int before = at ? (int)(at - line) : (int)strlen(line);
     (void)snprintf(text, sizeof(text), "%.*s%s%s", before, line, at ? rig.ns : "",
                    at ? at + 3 : "");
-    assert_true(ts_redis_ask(&rig.server, text, reply, sizeof(reply)));
+    assert_true(ts_redis_ask(&server, text, reply, sizeof(reply)));
     return reply;
 }
 
