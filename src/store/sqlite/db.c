@@ -121,7 +121,7 @@ bool ls_sqlite_db_is_busy(const struct ls_sqlite_db *db)
 static int fail_io(struct ls_sqlite_db *db, int code, const char *where, lade_err *err)
 {
     int os = sqlite3_system_errno(db->h);
-    if (os == ENOSPC || os == EDQUOT)
+    if (os == ENOSPC || os == EDQUOT || code == SQLITE_IOERR_SHMSIZE)
         return lb_fail(err, LADE_ENOSPACE, where, "no space left for %s; nothing was written",
                        db->path);
     if (os == EACCES || os == EPERM || os == EROFS)

@@ -23,7 +23,6 @@ struct ls_sqlite_db {
     sqlite3_stmt *stmt[LS_SQLITE_N_STATEMENTS];
     const char *path;      /* borrowed */
     int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */
-    int64_t waited_ms;     /* of the last wait that was given up */
     unsigned waits;        /* in the wait that goes on */
     int64_t restart_at;    /* checkpoint.c: not before this; lb_clock_mono */
     bool full;             /* synchronous=full */

@@ -97,10 +97,22 @@ static int climb(struct ls_sqlite_db *db, lade_err *err)
     return ls_sqlite_db_exec(db, sql, "open", err);
 }
 
+/* One snapshot for the three answers: another process may be making the file just now. */
+static int look_once(struct ls_sqlite_db *db, struct state *st, lade_err *err)
+{
+    int rc = ls_sqlite_db_exec(db, "BEGIN", "open", err);
+    if (rc < 0)
+        return rc;
+    rc = look(db, st, err);
+    if (!sqlite3_get_autocommit(db->h))
+        (void)sqlite3_exec(db->h, "ROLLBACK", NULL, NULL, NULL); /* nothing was written */
+    return rc;
+}
+
 int ls_sqlite_migrate(struct ls_sqlite_db *db, lade_err *err)
 {
     struct state st = {0};
-    int rc = look(db, &st, err);
+    int rc = look_once(db, &st, err);
     if (rc == 0)
         rc = judge(db, &st, err);
     if (rc == 0)

@@ -134,8 +134,12 @@ int ls_sqlite_act(struct lq_store *s, const char *queue, enum lade_job_verb verb
                   const struct lb_slice *id, size_t n, int *outcome, lade_err *err)
 {
     struct act a = {.queue = queue, .verb = verb, .id = id, .n = n, .outcome = outcome};
-    struct ls_sqlite_op op = {
-        .name = "act", .point = "sqlite.act.commit", .run = run_act, .arg = &a, .jobs = n};
+    struct ls_sqlite_op op = {.name = "act",
+                              .point = "sqlite.act.commit",
+                              .run = run_act,
+                              .arg = &a,
+                              .jobs = n,
+                              .frees = true};
     return n == 0 ? 0 : ls_sqlite_write(ls_sqlite_of(s), &op, err);
 }
 
@@ -166,8 +170,12 @@ int ls_sqlite_purge(struct lq_store *s, const char *queue, enum lade_state state
     if (state == LADE_STATE_ACTIVE)
         return lb_fail(err, LADE_EINVAL, "purge", "active jobs cannot be purged; cancel them");
     struct sweep w = {.queue = queue, .state = state, .max = max};
-    struct ls_sqlite_op op = {
-        .name = "purge", .point = "sqlite.purge.commit", .run = run_purge, .arg = &w, .jobs = max};
+    struct ls_sqlite_op op = {.name = "purge",
+                              .point = "sqlite.purge.commit",
+                              .run = run_purge,
+                              .arg = &w,
+                              .jobs = max,
+                              .frees = true};
     int rc = ls_sqlite_write(ls_sqlite_of(s), &op, err);
     if (rc >= 0)
         *n = w.n;
@@ -271,6 +279,7 @@ int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err)
                               .point = "sqlite.forget.commit",
                               .run = run_forget,
                               .arg = (void *)(uintptr_t)queue,
-                              .jobs = 1};
+                              .jobs = 1,
+                              .frees = true};
     return ls_sqlite_write(ls_sqlite_of(s), &op, err);
 }

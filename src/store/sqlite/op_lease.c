@@ -180,11 +180,17 @@ static int beat_once(struct ls_sqlite_tx *tx, const struct lq_beat *beat, const 
                      struct lq_stop *stop, size_t max, size_t *n_stop)
 {
     int64_t num;
-    int rc = find_for_beat(tx, beat, &num);
+    int rc = ls_sqlite_tx_begin(tx);
+    if (rc < 0)
+        return rc;
+    rc = find_for_beat(tx, beat, &num);
     if (rc == 0)
         rc = write_beat(tx, beat, queues, num);
     if (rc == 0 && num && max > 0)
         rc = collect_stops(tx, num, stop, max, n_stop);
+    if (rc == 0)
+        return ls_sqlite_tx_commit(tx, "sqlite.renew.commit");
+    ls_sqlite_tx_rollback(tx);
     return rc;
 }
 
@@ -212,13 +218,10 @@ int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
     tx.err = err;
     /* As long as there is a point in it: after the lease it would be too late. */
     ss->beat.busy_deadline = lb_deadline_in(LB_MIN(ss->busy_ms, beat->lease_ms) * LADE_MILLISECOND);
-    int rc = ls_sqlite_tx_begin(&tx);
-    if (rc == 0) {
+    int rc = beat_once(&tx, beat, (const char *)queues.p, stop, max, &n);
+    if (rc == -LADE_ENOSPACE) { /* a full disk is no reason to lose what is being worked on */
+        ls_sqlite_bell_release(&ss->waiters.bell);
         rc = beat_once(&tx, beat, (const char *)queues.p, stop, max, &n);
-        if (rc != 0)
-            ls_sqlite_tx_rollback(&tx);
-        else
-            rc = ls_sqlite_tx_commit(&tx, "sqlite.renew.commit");
     }
     ls_sqlite_tx_fini(&tx);
     lr_mutex_unlock(&ss->beat_lock);
@@ -248,7 +251,8 @@ int ls_sqlite_leave(struct lq_store *s, const char *worker, struct lq_lanes lane
                               .point = "sqlite.leave.commit",
                               .run = run_leave,
                               .arg = (void *)(uintptr_t)worker,
-                              .jobs = 1};
+                              .jobs = 1,
+                              .frees = true};
     ls_sqlite_waiters_leave(&ss->waiters, worker);
     return ls_sqlite_write(ss, &op, err);
 }

@@ -162,7 +162,8 @@ int ls_sqlite_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t
                               .point = "sqlite.trim.commit",
                               .run = run_trim,
                               .arg = &w,
-                              .jobs = LB_MIN(max, (size_t)LQ_TAKE_MAX)};
+                              .jobs = LB_MIN(max, (size_t)LQ_TAKE_MAX),
+                              .frees = true};
     int rc = ls_sqlite_write(ls_sqlite_of(s), &op, err);
     if (rc < 0)
         return rc;

@@ -176,8 +176,12 @@ int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
 {
     struct ls_sqlite *ss = ls_sqlite_of(s);
     struct settle w = {.it = it, .n = n};
-    struct ls_sqlite_op op = {
-        .name = "settle", .point = "sqlite.settle.commit", .run = run, .arg = &w, .jobs = n};
+    struct ls_sqlite_op op = {.name = "settle",
+                              .point = "sqlite.settle.commit",
+                              .run = run,
+                              .arg = &w,
+                              .jobs = n,
+                              .frees = true};
     if (take) {
         w.take = (struct ls_sqlite_take){.ask = take,
                                          .out = out,

@@ -63,6 +63,7 @@ static int look_at_file(struct ls_sqlite_writer *w, const char *where, lade_err 
                        "%s was removed or replaced while it was open; restart this program",
                        w->db.path);
     w->looked_at = now;
+    ls_sqlite_bell_reserve(&w->tx.s->waiters.bell);
     return 0;
 }
 
@@ -83,18 +84,33 @@ static int run(struct ls_sqlite_writer *w, struct request *r)
 }
 
 /* One op in a transaction that is open already. */
+static int try_alone(struct ls_sqlite_writer *w, struct request *r)
+{
+    int rc = run(w, r);
+    if (rc < 0) {
+        ls_sqlite_tx_rollback(&w->tx);
+        return rc;
+    }
+    int committed = ls_sqlite_tx_commit(&w->tx, r->op->point);
+    if (committed < 0)
+        return committed;
+    ls_sqlite_tx_ring(&w->tx);
+    return rc;
+}
+
 static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
 {
-    r->rc = run(w, r);
-    if (r->rc < 0) {
-        ls_sqlite_tx_rollback(&w->tx);
+    r->rc = try_alone(w, r);
+    if (r->rc != -LADE_ENOSPACE || !r->op->frees)
         return;
-    }
-    int rc = ls_sqlite_tx_commit(&w->tx, r->op->point);
-    if (rc < 0)
-        r->rc = rc;
-    else
-        ls_sqlite_tx_ring(&w->tx);
+    /* The log takes most of what can be had. When it cannot be folded back, the spare must do. */
+    ls_sqlite_bell_release(&w->tx.s->waiters.bell);
+    (void)sqlite3_wal_checkpoint_v2(w->db.h, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    w->looked_at = lb_clock_mono(); /* not at once taken back */
+    lb_err_clear(r->err);
+    r->rc = begin(w, r);
+    if (r->rc == 0)
+        r->rc = try_alone(w, r);
 }
 
 /* All ops in the open transaction. False when one failed: then nothing has happened. */

@@ -1,0 +1,183 @@
+#include "store/sqlite/migrate.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sqlite/sqlite_kit.h"
+
+/* A file with these bytes. */
+static void write_file(const char *bytes, size_t n)
+{
+    int fd = open(sk.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, n), n);
+    assert_int_equal(close(fd), 0);
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *h;
+    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+static int64_t ask(const char *sql)
+{
+    sqlite3 *h;
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t v = sqlite3_column_int64(st, 0);
+    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+    return v;
+}
+
+static void assert_refused(int code, const char *says)
+{
+    struct lq_store *s;
+    assert_int_equal(sk_try_open(&s), -code);
+    assert_non_null(strstr(sk.err.text, says));
+    assert_non_null(strstr(sk.err.text, sk.path));
+    assert_int_equal(sk_size("-wal") + sk_size("-bell"), 0);
+}
+
+static void a_new_file_is_marked_as_ours(void **state)
+{
+    (void)state;
+    lq_store_close(sk_open());
+    assert_int_equal(ask("PRAGMA application_id"), LS_SQLITE_APPLICATION_ID);
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+}
+
+static void an_empty_file_becomes_ours(void **state)
+{
+    (void)state;
+    write_file("", 0);
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 3);
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 3);
+    lq_store_close(s);
+}
+
+static void what_was_put_is_there_after_a_reopen(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 100);
+    lq_store_close(s);
+    s = sk_open();
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 100);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+}
+
+static void a_file_that_is_no_database_is_refused_and_left_alone(void **state)
+{
+    (void)state;
+    static const char text[] = "Dear diary, this is no database but a text of more than hundred "
+                               "bytes, so that nobody takes it for an empty or a torn one.";
+    char after[sizeof(text)];
+    write_file(text, sizeof(text));
+    assert_refused(LADE_EFORMAT, "is not a database");
+    int fd = open(sk.path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(read(fd, after, sizeof(after)), sizeof(text));
+    assert_int_equal(close(fd), 0);
+    assert_memory_equal(after, text, sizeof(text));
+}
+
+static void a_database_of_something_else_is_refused_and_left_alone(void **state)
+{
+    (void)state;
+    run_sql("CREATE TABLE job (x); INSERT INTO job VALUES (7)");
+    assert_refused(LADE_EFOREIGN, "something else");
+    assert_int_equal(ask("SELECT x FROM job"), 7);
+    assert_int_equal(ask("SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(ask("SELECT 'delete' = journal_mode FROM pragma_journal_mode"), 1);
+}
+
+static void a_database_marked_by_another_program_is_refused(void **state)
+{
+    (void)state;
+    run_sql("PRAGMA application_id = 252006674");
+    assert_refused(LADE_EFOREIGN, "something else");
+}
+
+static void a_file_of_a_newer_version_is_refused(void **state)
+{
+    (void)state;
+    lq_store_close(sk_open());
+    run_sql("PRAGMA user_version = 99");
+    struct lq_store *s;
+    assert_int_equal(sk_try_open(&s), -LADE_EFORMAT);
+    assert_non_null(strstr(sk.err.text, "newer"));
+    assert_non_null(strstr(sk.err.text, "99"));
+}
+
+static void a_damaged_file_is_told(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 2000);
+    lq_store_close(s);
+    int fd = open(sk.path, O_WRONLY | O_CLOEXEC);
+    char junk[4096];
+    memset(junk, 0xa5, sizeof(junk));
+    for (off_t page = 1; page < 12; page++)
+        assert_int_equal(pwrite(fd, junk, sizeof(junk), page * 4096), sizeof(junk));
+    assert_int_equal(close(fd), 0);
+    int rc = sk_try_open(&s);
+    if (rc == 0) {
+        rc = sk_try_put(s, "b", 1);
+        lq_store_close(s);
+    }
+    assert_int_equal(rc, -LADE_EFORMAT);
+    assert_non_null(strstr(sk.err.text, "damaged"));
+}
+
+static int open_and_put(const char *arg)
+{
+    struct lq_store *s;
+    if (sk_try_open(&s) != 0 || sk_try_put(s, arg, 10) != 0) {
+        (void)fprintf(stderr, "child: %s\n", sk.err.text);
+        return 1;
+    }
+    lq_store_close(s);
+    return 0;
+}
+
+static void several_processes_may_make_the_file_at_once(void **state)
+{
+    (void)state;
+    static char prefix[4][2] = {"a", "b", "c", "d"};
+    for (int round = 0; round < 5; round++) {
+        int pid[4];
+        for (int i = 0; i < 4; i++)
+            pid[i] = sk_fork(open_and_put, prefix[i]);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(sk_wait_child(pid[i]), 0);
+        struct lq_store *s = sk_open();
+        assert_int_equal(sk_count(s, LADE_STATE_READY), 40);
+        lq_store_close(s);
+        assert_int_equal(unlink(sk.path), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SK_TEST(a_new_file_is_marked_as_ours),
+        SK_TEST(an_empty_file_becomes_ours),
+        SK_TEST(what_was_put_is_there_after_a_reopen),
+        SK_TEST(a_file_that_is_no_database_is_refused_and_left_alone),
+        SK_TEST(a_database_of_something_else_is_refused_and_left_alone),
+        SK_TEST(a_database_marked_by_another_program_is_refused),
+        SK_TEST(a_file_of_a_newer_version_is_refused),
+        SK_TEST(a_damaged_file_is_told),
+        SK_TEST(several_processes_may_make_the_file_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+#include "store/sqlite/sqlite_kit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct sk sk;
+
+int sk_setup(void **state)
+{
+    (void)state;
+    sk = (struct sk){0};
+    if (!ts_tmpdir_make(&sk.dir))
+        return -1;
+    (void)ts_tmpdir_path(&sk.dir, "jobs.db", sk.path, sizeof(sk.path));
+    (void)snprintf(sk.url, sizeof(sk.url), "sqlite:%s", sk.path);
+    sk.config = (struct lq_store_config){.ns = "lade",
+                                         .timeout_ms = 10000,
+                                         .connect_timeout_ms = 5000,
+                                         .keep_completed = {3600000, 1000},
+                                         .keep_dead = {3600000, 10000},
+                                         .body_max = 1 << 20};
+    return 0;
+}
+
+int sk_teardown(void **state)
+{
+    (void)state;
+    ts_tmpdir_remove(&sk.dir);
+    return 0;
+}
+
+int sk_try_open(struct lq_store **out)
+{
+    static const struct lq_store_ops *const stores[] = {&ls_sqlite_ops};
+    *out = NULL;
+    sk.config.url = sk.url;
+    return lq_store_open(out, stores, 1, &sk.config, &sk.err);
+}
+
+struct lq_store *sk_open(void)
+{
+    struct lq_store *s;
+    if (sk_try_open(&s) != 0)
+        fail_msg("open: %s", sk.err.text);
+    return s;
+}
+
+int sk_try_put(struct lq_store *s, const char *prefix, size_t n)
+{
+    static const char body[] =
+        "\1"
+        "4 a body of some bytes, as long as a small job has it, more or less";
+    struct lq_put *put = calloc(n, sizeof(*put));
+    char(*id)[32] = calloc(n, sizeof(*id));
+    int rc = put && id ? 0 : -LADE_ENOMEM;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        int len = snprintf(id[i], sizeof(id[i]), "%s%zu", prefix, i);
+        put[i] = (struct lq_put){.queue = "q",
+                                 .id = lb_slice(id[i], (size_t)len),
+                                 .body = lb_slice(body, sizeof(body) - 1),
+                                 .level = 4};
+    }
+    if (rc == 0)
+        rc = lq_put(s, put, n, &sk.err);
+    free(put);
+    free(id);
+    return rc;
+}
+
+void sk_put(struct lq_store *s, const char *prefix, size_t n)
+{
+    if (sk_try_put(s, prefix, n) != 0)
+        fail_msg("put: %s", sk.err.text);
+}
+
+static const char *const lane = "q";
+
+int sk_try_join(struct lq_store *s, const char *worker, int64_t lease_ms)
+{
+    size_t n_stop;
+    struct lq_beat beat = {
+        .worker = worker, .name = worker, .lanes = {&lane, 1}, .lease_ms = lease_ms, .first = true};
+    return lq_renew(s, &beat, NULL, 0, &n_stop, &sk.err);
+}
+
+int sk_try_work(struct lq_store *s, const char *worker, size_t max, enum lq_to to)
+{
+    struct lq_leased_vec out = {0};
+    struct lq_take take = {.worker = worker, .lanes = {&lane, 1}, .max = max};
+    lb_arena_init(&out.arena);
+    int rc = lq_settle_take(s, NULL, 0, &take, &out, &sk.err);
+    struct lq_settle *it = calloc(out.n + 1, sizeof(*it));
+    for (size_t i = 0; i < out.n && rc == 0; i++)
+        it[i] = (struct lq_settle){
+            .queue = lane, .id = lb_slice_of(out.job[i].id), .fence = out.job[i].fence, .to = to};
+    if (rc == 0 && out.n > 0)
+        rc = lq_settle_take(s, it, out.n, NULL, &out, &sk.err);
+    for (size_t i = 0; i < out.n && rc == 0; i++)
+        rc = it[i].outcome == 0 ? 0 : -LADE_EPROTO;
+    int n = (int)out.n;
+    free(it);
+    lb_arena_fini(&out.arena);
+    return rc != 0 ? rc : n;
+}
+
+uint64_t sk_count(struct lq_store *s, enum lade_state state)
+{
+    lade_queue_info info;
+    int rc = s->ops->count(s, lane, &info, &sk.err);
+    if (rc == LADE_NOT_FOUND)
+        return 0;
+    if (rc != 0)
+        fail_msg("count: %s", sk.err.text);
+    return info.count[state];
+}
+
+static void print_finding(void *ctx, const char *queue, const char *text)
+{
+    (void)fprintf(stderr, "finding: %s: %s\n", queue, text);
+    ++*(size_t *)ctx;
+}
+
+size_t sk_check(struct lq_store *s)
+{
+    size_t n = 0;
+    int rc = s->ops->check(s, print_finding, &n, &sk.err);
+    if (rc != 0)
+        fail_msg("check: %s", sk.err.text);
+    return n;
+}
+
+size_t sk_size(const char *suffix)
+{
+    char name[192];
+    struct stat st;
+    (void)snprintf(name, sizeof(name), "%s%s", sk.path, suffix);
+    return stat(name, &st) == 0 ? (size_t)st.st_size : 0;
+}
+
+int sk_fork(int (*fn)(const char *), const char *arg)
+{
+    (void)fflush(NULL);
+    int pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(fn(arg));
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+int sk_wait_child(int pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
