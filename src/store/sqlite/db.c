@@ -10,7 +10,9 @@
 #include "rt/seam.h"
 #include "store/sqlite/checkpoint.h"
 
-#define CACHE_KIB       16384 /* pages of one connection, at most */
+#define PAGE_BYTES      4096
+#define CHUNK_BYTES     (256 << 10) /* the file grows by this much */
+#define CACHE_KIB       16384       /* pages of one connection, at most */
 #define LOG_LIMIT_BYTES (32 << 20)
 
 static const char *const texts[] = {
@@ -66,7 +68,29 @@ int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err)
                    "PRAGMA journal_size_limit = %d",
                    full ? "FULL" : "NORMAL", CACHE_KIB, LOG_LIMIT_BYTES);
     ls_sqlite_checkpoint_init(db);
-    return ls_sqlite_db_exec(db, sql, "open", err);
+    int rc = ls_sqlite_db_exec(db, sql, "open", err);
+    int chunk = CHUNK_BYTES;
+    if (rc == 0 &&
+        sqlite3_file_control(db->h, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk) != SQLITE_OK)
+        rc = ls_sqlite_db_fail(db, "open", err);
+    return rc;
+}
+
+int ls_sqlite_db_reserve(struct ls_sqlite_db *db, const char *where, lade_err *err)
+{
+    sqlite3_stmt *st = ls_sqlite_db_stmt(db, LS_SQLITE_PAGES);
+    if (!st || sqlite3_step(st) != SQLITE_ROW) {
+        int rc = ls_sqlite_db_fail(db, where, err);
+        (void)sqlite3_reset(st);
+        return rc;
+    }
+    sqlite3_int64 bytes = sqlite3_column_int64(st, 0) * PAGE_BYTES;
+    (void)sqlite3_reset(st);
+    /* A hint in name only: what it answers is whether the blocks are there. */
+    if (sqlite3_file_control(db->h, "main", SQLITE_FCNTL_SIZE_HINT, &bytes) != SQLITE_OK)
+        return lb_fail(err, LADE_ENOSPACE, where, "no space left for %s; nothing was written",
+                       db->path);
+    return 0;
 }
 
 void ls_sqlite_db_close(struct ls_sqlite_db *db)

@@ -36,6 +36,12 @@ LADE_CHECKED int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err 
 /* NULL-safe for a connection that was never opened. */
 void ls_sqlite_db_close(struct ls_sqlite_db *db);
 
+/*
+ * Makes sure that the file has room for all pages of the open transaction, so that the log can always be folded back
+ * into it, also on a full disk. ENOSPACE when it has not.
+ */
+LADE_CHECKED int ls_sqlite_db_reserve(struct ls_sqlite_db *db, const char *where, lade_err *err);
+
 /* Runs SQL that returns nothing. */
 LADE_CHECKED int ls_sqlite_db_exec(struct ls_sqlite_db *db, const char *sql, const char *where,
                                    lade_err *err);

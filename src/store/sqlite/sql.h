@@ -17,6 +17,7 @@
     X(BEGIN_READ, "BEGIN")                                                                         \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(PAGES, "PRAGMA page_count")                                                                  \
     /* queues */                                                                                   \
     X(QUEUE_GET, "SELECT " LS_SQLITE_QUEUE " FROM queue WHERE name = ?1")                          \
     X(QUEUE_BY_NUM, "SELECT " LS_SQLITE_QUEUE " FROM queue WHERE num = ?1")                        \

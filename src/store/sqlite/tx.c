@@ -54,6 +54,7 @@ static void forget_queues(struct ls_sqlite_tx *tx)
     tx->list = tx->last = NULL;
     tx->next_seq = 0;
     tx->locks = -1;
+    tx->grows = false;
     lb_arena_reset(&tx->arena);
 }
 
@@ -87,6 +88,10 @@ int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
         if (q->dirty)
             rc = write_queue(tx, q);
+    }
+    if (rc == 0) {
+        int room = ls_sqlite_db_reserve(tx->db, tx->op, tx->grows ? tx->err : NULL);
+        rc = tx->grows ? room : 0;
     }
     LB_FAULT(point);
     if (rc == 0)

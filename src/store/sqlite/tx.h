@@ -35,6 +35,7 @@ struct ls_sqlite_tx {
     struct ls_sqlite *s;
     struct ls_sqlite_db *db;
     const char *op; /* name for errors */
+    bool grows;     /* puts: to be refused when the file cannot grow with it */
     lade_err *err;
     int64_t now_ms;
     int64_t next_seq; /* of the next job; 0 = not read yet */

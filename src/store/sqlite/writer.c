@@ -98,19 +98,26 @@ static int try_alone(struct ls_sqlite_writer *w, struct request *r)
     return rc;
 }
 
+static int try_again(struct ls_sqlite_writer *w, struct request *r)
+{
+    lb_err_clear(r->err);
+    int rc = begin(w, r);
+    return rc < 0 ? rc : try_alone(w, r);
+}
+
 static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
 {
     r->rc = try_alone(w, r);
+    if (r->rc != -LADE_ENOSPACE)
+        return;
+    /* Folded back, the log is written again from its start. Room for that was reserved in the file. */
+    (void)sqlite3_wal_checkpoint_v2(w->db.h, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    r->rc = try_again(w, r);
     if (r->rc != -LADE_ENOSPACE || !r->op->frees)
         return;
-    /* The log takes most of what can be had. When it cannot be folded back, the spare must do. */
     ls_sqlite_bell_release(&w->tx.s->waiters.bell);
-    (void)sqlite3_wal_checkpoint_v2(w->db.h, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     w->looked_at = lb_clock_mono(); /* not at once taken back */
-    lb_err_clear(r->err);
-    r->rc = begin(w, r);
-    if (r->rc == 0)
-        r->rc = try_alone(w, r);
+    r->rc = try_again(w, r);
 }
 
 /* All ops in the open transaction. False when one failed: then nothing has happened. */
