@@ -19,7 +19,6 @@
 
 #define MAGIC    UINT64_C(0x316c6c65626c6164) /* "ladbell1": raise the digit when the layout changes */
 #define ANY_LANE UINT32_MAX
-#define SPARE    (1 << 20) /* enough log for some thousand jobs to end */
 
 enum seat_state { QUIET = 0, IDLE = 1, RUNG = 2 };
 
@@ -106,23 +105,17 @@ static void unmap(struct ls_sqlite_bell *b)
     b->fd = -1;
 }
 
-static bool name_file(char name[PATH_MAX], const char *path)
-{
-    int n = snprintf(name, PATH_MAX, "%s-bell", path);
-    return n > 0 && n < PATH_MAX;
-}
-
 int ls_sqlite_bell_open(struct ls_sqlite_bell *b, const char *path, lade_err *err)
 {
     char name[PATH_MAX];
     *b = (struct ls_sqlite_bell){.fd = -1};
-    if (!name_file(name, path))
+    int n = snprintf(name, sizeof(name), "%s-bell", path);
+    if (n < 0 || (size_t)n >= sizeof(name))
         return lb_fail(err, LADE_EINVAL, "open", "the path is longer than %d bytes", PATH_MAX - 6);
     if (!map_file(b, name))
         unmap(b);
     b->mine = b->page ? find_place(b) : NULL;
     b->shared = b->mine != NULL;
-    ls_sqlite_bell_reserve(b);
     if (b->shared)
         return 0;
     /* Aligned by hand, since the memory functions know no alignment beyond that of any type. */
@@ -141,32 +134,6 @@ void ls_sqlite_bell_close(struct ls_sqlite_bell *b)
     unmap(b);
     lb_free(b->own);
     *b = (struct ls_sqlite_bell){.fd = -1};
-}
-
-void ls_sqlite_bell_reserve(struct ls_sqlite_bell *b)
-{
-    if (b->fd >= 0 && !__atomic_load_n(&b->spare, __ATOMIC_RELAXED) &&
-        fallocate(b->fd, 0, sizeof(*b->page), SPARE) == 0)
-        __atomic_store_n(&b->spare, true, __ATOMIC_RELAXED);
-}
-
-void ls_sqlite_bell_release(struct ls_sqlite_bell *b)
-{
-    if (b->fd >= 0 && ftruncate(b->fd, sizeof(*b->page)) == 0)
-        __atomic_store_n(&b->spare, false, __ATOMIC_RELAXED);
-}
-
-bool ls_sqlite_bell_release_at(const char *path)
-{
-    char name[PATH_MAX];
-    struct stat st;
-    int fd = name_file(name, path) ? open(name, O_RDWR | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return false;
-    off_t page = sizeof(struct ls_sqlite_bell_page);
-    bool given = fstat(fd, &st) == 0 && st.st_size > page && ftruncate(fd, page) == 0;
-    (void)close(fd);
-    return given;
 }
 
 /* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). */

@@ -13,9 +13,6 @@
  * (full disk) is not rung from elsewhere and has to look by itself now and then: ls_sqlite_bell.shared is false, or the
  * seat is -1. Workers of more than 8 queues are rung for any queue.
  *
- * Behind the page the file has a spare: space kept so that on a full disk jobs can still end and be deleted. It is given
- * up when that is refused for lack of space, and taken again when there is some.
- *
  * Thread safety: ring from any thread; a seat is used by one owner at a time; open and close alone.
  */
 #ifndef LADE_SQLITE_BELL_H
@@ -37,19 +34,11 @@ struct ls_sqlite_bell {
     struct ls_sqlite_bell_place *mine; /* in page, or private */
     struct ls_sqlite_bell_place *own;  /* private place when none in the page is free */
     bool seated[LS_SQLITE_BELL_SEATS]; /* guarded by the owner of the bell */
-    bool spare;                        /* atomic: the spare is kept */
 };
 
 /* A full or forbidding file system is no failure (see bounds); lack of memory is. */
 LADE_CHECKED int ls_sqlite_bell_open(struct ls_sqlite_bell *b, const char *path, lade_err *err);
 void ls_sqlite_bell_close(struct ls_sqlite_bell *b);
-
-/* Keeps the spare; tries again when there was no space before. */
-void ls_sqlite_bell_reserve(struct ls_sqlite_bell *b);
-/* Gives it up. */
-void ls_sqlite_bell_release(struct ls_sqlite_bell *b);
-/* The same before the bell is open. False when there is none. */
-bool ls_sqlite_bell_release_at(const char *path);
 
 /* A hash that is never 0. */
 uint64_t ls_sqlite_bell_hash(const char *queue);

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 /* What processes tell each other; shared memory, one for each test. */
 struct board {
@@ -271,21 +271,6 @@ static void the_place_after_the_last_hears_no_other_process(void **state)
         ls_sqlite_bell_close(&b[i]);
 }
 
-static void the_spare_is_given_up_and_taken_again(void **state)
-{
-    (void)state;
-    struct ls_sqlite_bell a;
-    assert_int_equal(ls_sqlite_bell_open(&a, sk.path, &sk.err), 0);
-    size_t full = sk_size("-bell");
-    ls_sqlite_bell_release(&a);
-    assert_true(full - sk_size("-bell") >= 1 << 20);
-    assert_false(ls_sqlite_bell_release_at(sk.path));
-    ls_sqlite_bell_reserve(&a);
-    assert_int_equal(sk_size("-bell"), full);
-    assert_true(ls_sqlite_bell_release_at(sk.path));
-    ls_sqlite_bell_close(&a);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,7 +286,6 @@ int main(void)
         BELL_TEST(a_worker_of_many_queues_is_rung_but_not_counted),
         BELL_TEST(a_worker_without_a_seat_returns_early_from_its_wait),
         BELL_TEST(the_place_after_the_last_hears_no_other_process),
-        BELL_TEST(the_spare_is_given_up_and_taken_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

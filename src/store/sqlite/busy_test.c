@@ -1,7 +1,7 @@
 /* busy_test.c - several writers on one file: waiting, giving up, heartbeats among them */
 #include <unistd.h>
 
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 /* Another process's write lock, held by a plain connection. */
 static sqlite3 *take_lock(void)

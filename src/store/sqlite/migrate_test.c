@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 /* A file with these bytes. */
 static void write_file(const char *bytes, size_t n)

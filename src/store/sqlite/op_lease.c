@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
 
@@ -220,7 +221,7 @@ int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
     ss->beat.busy_deadline = lb_deadline_in(LB_MIN(ss->busy_ms, beat->lease_ms) * LADE_MILLISECOND);
     int rc = beat_once(&tx, beat, (const char *)queues.p, stop, max, &n);
     if (rc == -LADE_ENOSPACE) { /* a full disk is no reason to lose what is being worked on */
-        ls_sqlite_bell_release(&ss->waiters.bell);
+        (void)ls_sqlite_room_give(ss->path);
         rc = beat_once(&tx, beat, (const char *)queues.p, stop, max, &n);
     }
     ls_sqlite_tx_fini(&tx);

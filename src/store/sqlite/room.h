@@ -3,7 +3,8 @@
  *
  * On a disk without a free byte SQLite cannot even open a file in WAL mode: the index of the log has to be made, and the
  * delete that would free space has to be logged first. So PATH-room holds LS_SQLITE_ROOM_BYTES from the first open on;
- * an open that fails for want of space gives them up and tries again, and a later open that finds space takes them back.
+ * an open, a heartbeat or an op that makes room, refused for want of space, gives them up and tries again; a writer that
+ * finds space takes them back.
  *
  * Thread safety: all; also between processes, since making and removing the file are one step each.
  */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "store/sqlite/filesystem.h"
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 /* url -------------------------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 
 #define LOOK_EVERY (100 * LADE_MILLISECOND)
@@ -63,7 +64,7 @@ static int look_at_file(struct ls_sqlite_writer *w, const char *where, lade_err 
                        "%s was removed or replaced while it was open; restart this program",
                        w->db.path);
     w->looked_at = now;
-    ls_sqlite_bell_reserve(&w->tx.s->waiters.bell);
+    ls_sqlite_room_keep(w->db.path); /* taken back when there is space again */
     return 0;
 }
 
@@ -115,7 +116,7 @@ static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
     r->rc = try_again(w, r);
     if (r->rc != -LADE_ENOSPACE || !r->op->frees)
         return;
-    ls_sqlite_bell_release(&w->tx.s->waiters.bell);
+    (void)ls_sqlite_room_give(w->db.path);
     w->looked_at = lb_clock_mono(); /* not at once taken back */
     r->rc = try_again(w, r);
 }

@@ -9,7 +9,7 @@
  * An op is a function of the transaction that may be run again from the start: when one op of a group fails, the group
  * is rolled back and each op gets a transaction of its own, so that one caller's failure is never another's.
  *
- * On a full disk an op that makes room gets what is kept for it (bell.h) and is tried once more.
+ * On a full disk an op that makes room gets what is kept for it (room.h) and is tried once more.
  *
  * The heartbeat has its own connection and goes first: a leader lets a waiting beat pass before it takes the lock.
  *
@@ -33,7 +33,7 @@ struct ls_sqlite_op {
     int (*run)(struct ls_sqlite_tx *tx, void *arg);
     void *arg;
     size_t jobs; /* about how many it touches */
-    bool frees;  /* makes room: on a full disk it may have the spare */
+    bool frees;  /* makes room: on a full disk it may have the room kept for that */
 };
 
 struct ls_sqlite_writer {

@@ -1,4 +1,4 @@
-#include "store/sqlite/sqlite_kit.h"
+#include "support/sqlite_kit.h"
 
 #include <signal.h>
 #include <stdio.h>

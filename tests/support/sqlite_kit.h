@@ -1,11 +1,11 @@
 /*
- * sqlite_kit.h - what the tests of this folder share: a store on a file in a directory of its own
+ * sqlite_kit.h - what the tests of src/store/sqlite share: a store on a file in a directory of its own
  *
  * Setup and teardown make and remove the directory; helpers assert that what they do works. For the main thread, but
  * sk_try_* which any thread or child may call.
  */
-#ifndef LADE_SQLITE_KIT_H
-#define LADE_SQLITE_KIT_H
+#ifndef LADE_TESTS_SUPPORT_SQLITE_KIT_H
+#define LADE_TESTS_SUPPORT_SQLITE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
