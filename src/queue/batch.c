@@ -66,6 +66,7 @@ static bool is_worth_splitting(int rc)
 /* Commits calls together; each gets its own items' outcomes. */
 static void commit_group(struct lq_batch *b, struct lb_list *group, size_t total)
 {
+    assert(!lb_list_is_empty(group)); /* a leader is itself waiting */
     struct waiter *first = waiter_of(group->next);
     if (first->n == total) {
         commit_one(b, first);

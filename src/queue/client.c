@@ -131,7 +131,7 @@ int lade_now(lade *q, int64_t *now, lade_err *err)
 /* What one enqueue call needs until it returns. */
 struct draft {
     struct lq_put *put;
-    char (*id)[LADE_ID_MAX + 1];
+    lade_id *id;
     size_t *body_at; /* offsets first: the buffer moves while it grows */
     struct lb_buf bodies;
 };
@@ -150,14 +150,14 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
 {
     int64_t wall = q->clock(q->clock_ctx);
     if (s->id)
-        memcpy(d->id[i], s->id, strlen(s->id) + 1);
+        memcpy(d->id[i].text, s->id, strlen(s->id) + 1);
     else
-        lb_ulid(d->id[i], wall);
+        lb_ulid(d->id[i].text, wall);
     d->body_at[i] = d->bodies.n;
     lq_job_encode(&d->bodies, s, wall / LADE_MILLISECOND);
     struct lq_put *p = &d->put[i];
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
-                         .id = lb_slice_str(d->id[i]),
+                         .id = lb_slice_str(d->id[i].text),
                          .level = LADE_PRIORITY_MAX - s->priority,
                          .unique = lb_slice(s->unique.key.data, s->unique.key.size),
                          .until = s->unique.until};
@@ -191,7 +191,7 @@ static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
 {
     int rc = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *id = d->put[i].outcome == LADE_DUPLICATE ? d->put[i].holder : d->id[i];
+        const char *id = d->put[i].outcome == LADE_DUPLICATE ? d->put[i].holder : d->id[i].text;
         if (d->put[i].outcome == LADE_DUPLICATE)
             rc = LADE_DUPLICATE;
         if (ids)
@@ -208,9 +208,9 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
     if (rc < 0)
         return rc;
     struct lq_put put;
-    char text[1][LADE_ID_MAX + 1];
+    lade_id made;
     size_t body_at;
-    struct draft d = {.put = &put, .id = text, .body_at = &body_at};
+    struct draft d = {.put = &put, .id = &made, .body_at = &body_at};
     rc = put_draft(q, &d, spec, 1, err);
     if (rc >= 0)
         rc = report(&d, 1, id, NULL);

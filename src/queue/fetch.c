@@ -20,8 +20,9 @@
 
 #define IDLE_WAIT \
     (5 * LADE_SECOND) /* longest silent wait in the store: a lost bell costs no more */
-#define DRAIN_WAIT    (100 * LADE_MILLISECOND)
-#define LINGER        (100 * 1000) /* ns that fast outcomes may wait for company while slots have work */
+#define DRAIN_WAIT (100 * LADE_MILLISECOND)
+#define LINGER \
+    INT64_C(100000) /* ns that fast outcomes may wait for company while slots have work */
 #define BACKOFF_FIRST (50 * LADE_MILLISECOND)
 #define BACKOFF_LAST  (2 * LADE_SECOND)
 #define LOG_EVERY     (10 * LADE_SECOND)
@@ -93,8 +94,9 @@ static bool should_linger(const struct fetch *f)
 static void order_lanes(struct fetch *f)
 {
     const struct lade_worker *w = f->w;
-    uint32_t weight[LQ_LANES_MAX];
+    uint32_t weight[LQ_LANES_MAX] = {0};
     uint64_t total = 0;
+    assert(w->n_queues > 0);
     for (size_t i = 0; i < w->n_queues; i++) {
         f->order[i] = w->queue[i];
         weight[i] = w->weight[i];
@@ -105,7 +107,7 @@ static void order_lanes(struct fetch *f)
     for (size_t i = 0; i + 1 < w->n_queues; i++) {
         uint64_t at = lb_rand_below(total);
         size_t k = i;
-        while (at >= weight[k])
+        while (k + 1 < w->n_queues && at >= weight[k])
             at -= weight[k++];
         const char *name = f->order[k];
         uint32_t chosen = weight[k];

@@ -9,7 +9,7 @@
 #include "queue/pack.h"
 #include "queue/store.h"
 
-#define CAP_DEFAULT_MS (24 * 60 * 60 * 1000)
+#define CAP_DEFAULT_MS (INT64_C(24) * 60 * 60 * 1000)
 
 /* Where in a batch a bad spec stands: "job 17: " or nothing. */
 struct place {
@@ -190,7 +190,7 @@ static void pack_backoff(struct lb_buf *out, const lade_backoff *b)
     lq_pack_array(out, 4);
     lq_pack_uint(out, (uint64_t)b->type);
     lq_pack_uint(out, (uint64_t)lb_ms_up(b->base));
-    lq_pack_uint(out, b->cap > 0 ? (uint64_t)lb_ms_up(b->cap) : CAP_DEFAULT_MS);
+    lq_pack_uint(out, b->cap > 0 ? (uint64_t)lb_ms_up(b->cap) : (uint64_t)CAP_DEFAULT_MS);
     lq_pack_uint(out, b->jitter);
 }
 
@@ -216,7 +216,8 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *s, int64_t now_ms)
         lq_pack_uint(out,
                      s->max_attempts > 0 ? (uint64_t)s->max_attempts : LQ_MAX_ATTEMPTS_DEFAULT);
     if (n > 4)
-        lq_pack_uint(out, s->timeout > 0 ? (uint64_t)lb_ms_up(s->timeout) : LQ_TIMEOUT_DEFAULT_MS);
+        lq_pack_uint(out, s->timeout > 0 ? (uint64_t)lb_ms_up(s->timeout)
+                                         : (uint64_t)LQ_TIMEOUT_DEFAULT_MS);
     if (n > 5)
         pack_backoff(out, &s->backoff);
     if (n > 6)

@@ -24,7 +24,7 @@
 #define LQ_BODY_VERSION 1
 
 #define LQ_MAX_ATTEMPTS_DEFAULT 25
-#define LQ_TIMEOUT_DEFAULT_MS   (30 * 60 * 1000)
+#define LQ_TIMEOUT_DEFAULT_MS   (INT64_C(30) * 60 * 1000)
 
 struct lq_backoff {
     enum lade_backoff_type type;

@@ -20,6 +20,8 @@ static int run(char **argv, char *url)
         if (strcmp(*a, "{}") == 0)
             *a = url;
     }
+    if (!argv[0])
+        return 2;
     pid_t pid = fork();
     if (pid == 0) {
         (void)execvp(argv[0], argv);
