@@ -146,7 +146,8 @@ static void rage(struct storm *s)
         ts_nap_ms((int)draw(s, 350) + 50);
         if (s->frozen >= 0 && lb_clock_mono() >= s->thaw_at)
             thaw(s);
-        bool stop = stops > 0 && s->frozen < 0 && (int)draw(s, (uint64_t)(kills + stops)) < stops;
+        bool stop = stops > 0 && s->frozen < 0 &&
+                    draw(s, (uint64_t)kills + (uint64_t)stops) < (uint64_t)stops;
         if (!stop && kills == 0)
             continue; /* the last stops wait for the one before to end */
         strike(s, stop);

@@ -5,6 +5,7 @@
  *
  * The exit status is the program's; the store is gone afterwards.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 static int run(char **argv, char *url)
 {
+    assert(argv[0]);
     for (char **a = argv; *a; a++) {
         if (strcmp(*a, "{}") == 0)
             *a = url;

@@ -131,7 +131,7 @@ static void copy_title(const char *body, size_t len, char *out, size_t size)
 
 int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *out, size_t size)
 {
-    size_t len, len1;
+    size_t len = 0, len1 = 0;
     const char *verb = ts_wire_arg(p, n, 0, &len);
     const char *arg = ts_wire_arg(p, n, 1, &len1);
     out[0] = 0;

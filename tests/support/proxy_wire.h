@@ -19,7 +19,7 @@ size_t ts_wire_message(const char *p, size_t n);
 void ts_wire_describe(const char *p, size_t n, char *out, size_t size);
 
 /* The i-th argument of a request; NULL when there is none. */
-const char *ts_wire_arg(const char *p, size_t n, size_t i, size_t *len);
+const char *ts_wire_arg(const char *p, size_t n, size_t i, size_t *out);
 
 /* Titles of the scripts seen in SCRIPT LOAD, by sha: the first line, or the last comment that names a file
  * ("-- take.lua - ..."). Those beyond the table stay nameless. */

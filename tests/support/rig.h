@@ -99,7 +99,7 @@ struct ts_worker_args {
     const char *env[4]; /* NAME=VALUE, NULL-ended: LADE_FAULT=... */
 };
 
-void ts_rig_worker(struct ts_rig *r, struct ts_proc *p, const struct ts_worker_args *a);
+void ts_rig_worker(struct ts_rig *r, struct ts_proc *p, const struct ts_worker_args *w);
 
 struct ts_producer_args {
     const char *kind;    /* "ok" */
@@ -119,7 +119,7 @@ struct ts_producer_args {
     const char *env[4];
 };
 
-void ts_rig_producer(struct ts_rig *r, struct ts_proc *p, const struct ts_producer_args *a);
+void ts_rig_producer(struct ts_rig *r, struct ts_proc *p, const struct ts_producer_args *w);
 
 /* Enqueues from the test itself and writes the id to its ledger. */
 void ts_rig_enqueue(struct ts_rig *r, lade *q, const lade_job_spec *spec, lade_id *id);

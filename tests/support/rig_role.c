@@ -242,7 +242,7 @@ static int run_producer(struct role *r)
     int n = find_int(r, "n", 1), batch = LB_MIN(find_int(r, "batch", 1), BATCH_MAX);
     int refused = 0, size = find_int(r, "size", 0);
     char *filler = size ? calloc(1, (size_t)size) : NULL;
-    LB_CHECK(filler || !size);
+    LB_CHECK(batch > 0 && (filler || !size));
     for (int at = 0; at < n; at += batch) {
         lade_job_spec spec[BATCH_MAX];
         char id[BATCH_MAX][LADE_ID_MAX + 1];
