@@ -157,7 +157,7 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
     lq_job_encode(&d->bodies, s, wall / LADE_MILLISECOND);
     struct lq_put *p = &d->put[i];
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
-                         .id = lb_slice_str(d->id[i].text),
+                         .id = lb_slice(d->id[i].text, strlen(d->id[i].text)),
                          .level = LADE_PRIORITY_MAX - s->priority,
                          .unique = lb_slice(s->unique.key.data, s->unique.key.size),
                          .until = s->unique.until};
@@ -234,10 +234,14 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
     struct draft d = {.put = lb_malloc(n * sizeof(*d.put)),
                       .id = lb_malloc(n * sizeof(*d.id)),
                       .body_at = lb_malloc(n * sizeof(*d.body_at))};
-    int rc = d.put && d.id && d.body_at ? put_draft(q, &d, specs, n, err)
-                                        : lb_fail_nomem(err, "enqueue_many");
-    if (rc >= 0)
-        rc = report(&d, n, ids, outcomes);
+    int rc = -LADE_ENOMEM;
+    if (!d.put || !d.id || !d.body_at) {
+        (void)lb_fail_nomem(err, "enqueue_many");
+    } else {
+        rc = put_draft(q, &d, specs, n, err);
+        if (rc >= 0)
+            rc = report(&d, n, ids, outcomes);
+    }
     free_draft(&d, true);
     return rc;
 }
