@@ -125,7 +125,7 @@ int ls_sqlite_bell_open(struct ls_sqlite_bell *b, const char *path, lade_err *er
         return lb_fail_nomem(err, "open");
     }
     b->own = raw;
-    b->mine = (struct ls_sqlite_bell_place *)(((uintptr_t)raw + 63) & ~(uintptr_t)63);
+    b->mine = (void *)((char *)raw + (-(uintptr_t)raw & 63));
     return 0;
 }
 

@@ -153,7 +153,7 @@ static void a_heartbeat_is_not_starved_by_the_writers_beside_it(void **state)
     lq_store_close(f.s);
 }
 
-enum { PROCESSES = 4, ROUNDS = 60 };
+enum { PROCESSES = 4, ROUNDS = 60, ALL = PROCESSES / 2 * ROUNDS * 5 };
 
 static int enqueue_in_child(const char *name)
 {
@@ -176,14 +176,14 @@ static int work_in_child(const char *name)
     int rc = sk_try_open(&s);
     if (rc == 0)
         rc = sk_try_join(s, name, 60000);
-    for (int done = 0; done < PROCESSES / 2 * ROUNDS * 5 / (PROCESSES / 2) && rc == 0;) {
+    for (int done = 0; done < ALL && rc == 0;) {
         int n = sk_try_work(s, name, 5, LQ_TO_COMPLETED);
         rc = n < 0 ? n : 0;
         done += n < 0 ? 0 : n;
         if (n == 0)
             ts_nap_ms(1);
         if (n == 0 && sk_count(s, LADE_STATE_READY) == 0 &&
-            sk_count(s, LADE_STATE_COMPLETED) == PROCESSES / 2 * ROUNDS * 5)
+            sk_count(s, LADE_STATE_COMPLETED) == ALL)
             break;
     }
     if (rc != 0)
@@ -205,7 +205,7 @@ static void no_process_sees_busy_however_many_write(void **state)
     for (int i = 0; i < PROCESSES; i++)
         assert_int_equal(sk_wait_child(pid[i]), 0);
     struct lq_store *s = sk_open();
-    assert_int_equal(sk_count(s, LADE_STATE_COMPLETED), PROCESSES / 2 * ROUNDS * 5);
+    assert_int_equal(sk_count(s, LADE_STATE_COMPLETED), ALL);
     assert_int_equal(sk_count(s, LADE_STATE_ACTIVE), 0);
     assert_int_equal(sk_check(s), 0);
     lq_store_close(s);

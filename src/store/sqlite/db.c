@@ -33,7 +33,9 @@ static int wait_for_lock(void *arg, int n)
         return 0;
     if (n == 0)
         db->waits = 0;
-    int64_t step = LB_MIN(INT64_C(50000) << LB_MIN(db->waits++, 7U), 5 * LADE_MILLISECOND);
+    int64_t step = LB_MIN(INT64_C(50000) << db->waits, 5 * LADE_MILLISECOND);
+    if (db->waits < 7)
+        db->waits++;
     step = step / 2 + (int64_t)lb_rand_below((uint64_t)step);
     lr_sleep_until(LB_MIN(now + step, db->busy_deadline));
     return 1;

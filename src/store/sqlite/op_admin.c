@@ -133,7 +133,8 @@ static int run_act(struct ls_sqlite_tx *tx, void *arg)
 int ls_sqlite_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
                   const struct lb_slice *id, size_t n, int *outcome, lade_err *err)
 {
-    struct act a = {.queue = queue, .verb = verb, .id = id, .n = n, .outcome = outcome};
+    struct act a = {.queue = queue, .verb = verb, .id = id, .n = n};
+    a.outcome = outcome;
     struct ls_sqlite_op op = {.name = "act",
                               .point = "sqlite.act.commit",
                               .run = run_act,
@@ -258,7 +259,7 @@ static int del_queue(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t 
 static int run_forget(struct ls_sqlite_tx *tx, void *arg)
 {
     struct ls_sqlite_queue *q;
-    int rc = ls_sqlite_tx_queue(tx, arg, &q);
+    int rc = ls_sqlite_tx_queue(tx, *(const char **)arg, &q);
     if (rc < 0 || !q)
         return rc < 0 ? rc : LADE_NOT_FOUND;
     for (size_t i = 0; i < LADE_N_STATES; i++) {
@@ -278,7 +279,7 @@ int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err)
     struct ls_sqlite_op op = {.name = "forget",
                               .point = "sqlite.forget.commit",
                               .run = run_forget,
-                              .arg = (void *)(uintptr_t)queue,
+                              .arg = &queue,
                               .jobs = 1,
                               .frees = true};
     return ls_sqlite_write(ls_sqlite_of(s), &op, err);

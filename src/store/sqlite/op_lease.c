@@ -238,7 +238,7 @@ int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
 static int run_leave(struct ls_sqlite_tx *tx, void *arg)
 {
     int64_t num = 0;
-    int rc = ls_sqlite_worker_live(tx, arg, &num);
+    int rc = ls_sqlite_worker_live(tx, *(const char **)arg, &num);
     if (rc < 0)
         return rc;
     return num ? void_worker(tx, num) : 0; /* one that is dead may leave too */
@@ -251,7 +251,7 @@ int ls_sqlite_leave(struct lq_store *s, const char *worker, struct lq_lanes lane
     struct ls_sqlite_op op = {.name = "leave",
                               .point = "sqlite.leave.commit",
                               .run = run_leave,
-                              .arg = (void *)(uintptr_t)worker,
+                              .arg = &worker,
                               .jobs = 1,
                               .frees = true};
     ls_sqlite_waiters_leave(&ss->waiters, worker);

@@ -4,7 +4,9 @@
  * All on the connection for readers, in short transactions: nothing here blocks a writer, and no snapshot outlives its
  * call, so that the log can always be folded back.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -322,6 +324,19 @@ static int read_list(struct ls_sqlite_tx *tx, const char *queue, enum lade_state
     return rc;
 }
 
+/* "RANK:POS"; false when it is not one of ours. */
+static bool read_cursor(const lade_cursor *cursor, struct place *at)
+{
+    char *end;
+    errno = 0;
+    at->rank = strtoll(cursor->at, &end, 10);
+    if (errno != 0 || end == cursor->at || *end != ':')
+        return false;
+    const char *pos = end + 1;
+    at->pos = strtoll(pos, &end, 10);
+    return errno == 0 && end != pos && *end == 0;
+}
+
 int ls_sqlite_list(struct lq_store *s, const char *queue, enum lade_state state,
                    lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err)
 {
@@ -329,8 +344,7 @@ int ls_sqlite_list(struct lq_store *s, const char *queue, enum lade_state state,
     struct ls_sqlite_tx tx;
     struct place at = {INT64_MIN, INT64_MIN};
     size_t before = out->n;
-    if (cursor->at[0] != 0 && sscanf(cursor->at, "%" SCNd64 ":%" SCNd64, &at.rank, &at.pos) !=
-                                  2) /* NOLINT(cert-err34-c) */
+    if (cursor->at[0] != 0 && !read_cursor(cursor, &at))
         return lb_fail(err, LADE_EINVAL, "list", "the cursor is not one of this store's listings");
     int rc = enter(ss, &tx, "list", err);
     if (rc == 0)

@@ -248,7 +248,7 @@ static int run(struct ls_sqlite_tx *tx, void *arg)
     struct put p = *(struct put *)arg;
     int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
     tx->grows = true;
-    for (size_t i = 0, k; i < p.n && rc == 0; i += k) {
+    for (size_t i = 0, k = 1; i < p.n && rc == 0; i += k) {
         k = measure(&p.it[i], p.n - i);
         rc = k > 1 ? put_many(tx, &p, &p.it[i], k) : put_one(tx, &p, &p.it[i]);
         k = LB_MAX(k, (size_t)1);

@@ -159,7 +159,7 @@ static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     struct settle *s = arg;
     int rc = 0;
-    for (size_t i = 0, k; i < s->n && rc == 0; i += k) {
+    for (size_t i = 0, k = 1; i < s->n && rc == 0; i += k) {
         rc = settle_some(tx, &s->it[i], s->n - i, &k);
         LB_FAULT("sqlite.settle.item");
     }

@@ -186,20 +186,11 @@ static void ignore_finding(void *ctx, const char *queue, const char *text)
     (void)text;
 }
 
-/* C-049: no statement of any connection is left between its first row and its end, whatever the op and its outcome. */
-static void no_statement_stays_busy_after_any_op(void **state)
+static const char *const lane = "q";
+static const struct lq_lanes lanes = {&lane, 1};
+
+static void call_put_and_settle(struct lq_store *s)
 {
-    (void)state;
-    static const char *const lane = "q";
-    static const struct lq_lanes lanes = {&lane, 1};
-    struct lq_store *s = sk_open();
-    const struct lq_store_ops *o = s->ops;
-    struct lq_row_vec rows = {0};
-    struct lb_arena arena;
-    size_t n, n_stop;
-    int64_t next;
-    lb_arena_init(&rows.arena);
-    lb_arena_init(&arena);
     struct lq_put unique = {.queue = lane,
                             .id = lb_slice_str("u"),
                             .body = lb_slice_str("\1"
@@ -209,61 +200,98 @@ static void no_statement_stays_busy_after_any_op(void **state)
                             .unique_ttl_ms = 60000};
     CALL(s, 0, sk_try_put(s, "a", 20));
     CALL(s, 0, sk_try_put(s, "a", 20)); /* duplicates */
-    CALL(s, 0, o->put(s, &unique, 1, &sk.err));
+    CALL(s, 0, s->ops->put(s, &unique, 1, &sk.err));
     unique.id = lb_slice_str("v");
-    CALL(s, 0, o->put(s, &unique, 1, &sk.err));
+    CALL(s, 0, s->ops->put(s, &unique, 1, &sk.err));
     CALL(s, 0, sk_try_join(s, "w", 60000));
     CALL(s, 5, sk_try_work(s, "w", 5, LQ_TO_COMPLETED));
     CALL(s, 2, sk_try_work(s, "w", 2, LQ_TO_DEAD));
     CALL(s, 2, sk_try_work(s, "w", 2, LQ_TO_RETRYING));
     CALL(s, 1, sk_try_work(s, "w", 1, LQ_TO_READY));
     CALL(s, LADE_STALE, sk_try_work(s, "unknown", 1, LQ_TO_COMPLETED));
+}
+
+static void call_leases(struct lq_store *s)
+{
+    const struct lq_store_ops *o = s->ops;
     struct lq_beat beat = {.worker = "w", .name = "w", .lanes = lanes, .lease_ms = 60000};
     struct lq_stop stop[4];
-    CALL(s, 0, o->renew(s, &beat, stop, 4, &n_stop, &sk.err));
     struct lq_leased_vec got = {0};
-    lb_arena_init(&got.arena);
     struct lq_take take = {.worker = "w", .lanes = lanes, .max = 3, .register_idle = true};
+    size_t n;
+    int64_t next;
+    lb_arena_init(&got.arena);
+    CALL(s, 0, o->renew(s, &beat, stop, 4, &n, &sk.err));
     CALL(s, LADE_EMPTY, o->reclaim(s, &take, &got, &sk.err));
     CALL(s, 0, o->settle_take(s, NULL, 0, &take, &got, &sk.err));
+    assert_int_equal(got.n, 3);
     struct lq_lease lease = {
         .queue = lane, .id = lb_slice_of(got.job[0].id), .fence = got.job[0].fence};
     CALL(s, 0, o->begin(s, "w", &lease, 1, &sk.err));
+    struct lb_slice id = lb_slice_of(got.job[0].id);
+    int outcome;
+    CALL(s, 0, o->act(s, lane, LADE_JOB_CANCEL, &id, 1, &outcome, &sk.err));
     CALL(s, LADE_EMPTY, o->wait(s, "w", lanes, 0, &sk.err));
     CALL(s, 0, o->promote(s, lanes, 10, &n, &next, &sk.err));
     CALL(s, 0, o->trim(s, lanes, 10, &n, &sk.err));
+    lb_arena_fini(&got.arena);
+}
+
+static void call_looks(struct lq_store *s)
+{
+    const struct lq_store_ops *o = s->ops;
+    struct lq_row_vec rows = {0};
+    struct lb_arena arena;
     const char **names;
-    CALL(s, 0, o->queues(s, &arena, &names, &n, &sk.err));
     lade_queue_info info;
+    lade_worker_info *workers;
+    size_t n;
+    lb_arena_init(&rows.arena);
+    lb_arena_init(&arena);
+    CALL(s, 0, o->queues(s, &arena, &names, &n, &sk.err));
     CALL(s, 0, o->count(s, lane, &info, &sk.err));
     CALL(s, LADE_NOT_FOUND, o->count(s, "other", &info, &sk.err));
-    for (int st = 0; st < LADE_N_STATES; st++) {
+    for (int state = 0; state < LADE_N_STATES; state++) {
         lade_cursor cursor = {0};
-        int rc = o->list(s, lane, (enum lade_state)st, &cursor, 2, &rows, &sk.err);
+        int rc = o->list(s, lane, (enum lade_state)state, &cursor, 2, &rows, &sk.err);
         assert_true(rc == 0 || rc == LADE_EMPTY);
         assert_not_busy(s, "list");
     }
-    struct lb_slice id[] = {lb_slice_str("a0"), lb_slice_str("a15"), lb_slice_of(got.job[0].id),
-                            lb_slice_str("missing")};
-    int outcome[4];
-    CALL(s, 0, o->get(s, lane, id[0], &rows, &sk.err));
-    CALL(s, LADE_NOT_FOUND, o->get(s, lane, id[3], &rows, &sk.err));
+    CALL(s, 0, o->get(s, lane, lb_slice_str("a0"), &rows, &sk.err));
+    CALL(s, LADE_NOT_FOUND, o->get(s, lane, lb_slice_str("missing"), &rows, &sk.err));
+    CALL(s, 0, o->workers(s, &arena, &workers, &n, &sk.err));
+    CALL(s, 0, o->check(s, ignore_finding, NULL, &sk.err));
+    lb_arena_fini(&rows.arena);
+    lb_arena_fini(&arena);
+}
+
+static void call_acts(struct lq_store *s)
+{
+    const struct lq_store_ops *o = s->ops;
+    struct lb_slice id[] = {lb_slice_str("a0"), lb_slice_str("a15"), lb_slice_str("missing")};
+    int outcome[3];
+    size_t n;
     for (int verb = LADE_JOB_RETRY; verb <= LADE_JOB_REMOVE; verb++) {
-        assert_true(o->act(s, lane, (enum lade_job_verb)verb, id, 4, outcome, &sk.err) > 0);
+        assert_true(o->act(s, lane, (enum lade_job_verb)verb, id, 3, outcome, &sk.err) >= 0);
         assert_not_busy(s, "act");
     }
-    lade_worker_info *workers;
-    CALL(s, 0, o->workers(s, &arena, &workers, &n, &sk.err));
     CALL(s, 0, o->redrive(s, lane, 10, &n, &sk.err));
     CALL(s, 0, o->pause(s, lane, true, &sk.err));
     CALL(s, 0, o->pause(s, lane, false, &sk.err));
     CALL(s, LADE_WRONG_STATE, o->forget(s, lane, &sk.err));
     CALL(s, LADE_MORE, o->purge(s, lane, LADE_STATE_READY, 1, &n, &sk.err));
-    CALL(s, 0, o->check(s, ignore_finding, NULL, &sk.err));
     CALL(s, 0, o->leave(s, "w", lanes, &sk.err));
-    lb_arena_fini(&got.arena);
-    lb_arena_fini(&rows.arena);
-    lb_arena_fini(&arena);
+}
+
+/* C-049: no statement of any connection is left between its first row and its end, whatever the op and its outcome. */
+static void no_statement_stays_busy_after_any_op(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    call_put_and_settle(s);
+    call_leases(s);
+    call_looks(s);
+    call_acts(s);
     lq_store_close(s);
 }
 
