@@ -1,0 +1,468 @@
+/*
+ * rt.h - lade's concurrency runtime: tasks, channels, locks, timers and sockets on a few OS threads
+ *
+ * A task is a function that runs as if it had a thread of its own: it may block in any call below, and only the task
+ * waits. Thousands to millions of tasks share `workers` OS threads. A step is a task without a stack, for those that do
+ * nothing but wait: some 50 bytes each.
+ *
+ *     static void child(void *arg) { lade_chan_send(arg, &(uint64_t){42}); }
+ *     static int start(void *arg)
+ *     {
+ *         lade_chan *c = lade_chan_new(LADE_CHAN_MPMC, sizeof(uint64_t), 0);
+ *         lade_task_start(NULL, child, c);
+ *         uint64_t v;
+ *         lade_chan_recv(c, &v);
+ *         ...
+ *     }
+ *     int main(void) { return lade_rt_run(NULL, start, NULL); }
+ *
+ * Times are absolute nanoseconds of lade_clock_now(); LADE_FOREVER never comes and 0 does not wait. Results: 0 done;
+ * positive where the call returns a count, a position or a named outcome; negative a failure -LADE_E... of base.h or of the
+ * list below. errno is never part of a result. "Parks" means: the calling task may wait here and continue on another OS
+ * thread, so no errno and no thread-local variable of the program may be carried across the call.
+ *
+ * Plain OS threads may use channels, select, locks, sleep and bridges too: then the thread waits. What needs a task says
+ * so and gives -LADE_EPERM elsewhere; steps and timer functions may not wait at all and get -LADE_EPERM where they would.
+ *
+ * Cancelling is a mark on a task. A call that would have to wait returns -LADE_ECANCELED in a marked task, now and ever
+ * after; calls that need not wait still work, so cleaning up does.
+ */
+#ifndef LADE_RT_H
+#define LADE_RT_H
+
+#include <lade/base.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LADE_FOREVER INT64_MAX
+
+/* Failures of the runtime beside those of base.h. The values are stable. */
+enum lade_rt_errno {
+    LADE_ECANCELED = 4101, /* the task was cancelled while it waited, or had been before */
+    LADE_ETIMEDOUT = 4102, /* the deadline passed */
+    LADE_EAGAIN = 4103,    /* would have to wait, and the call does not */
+    LADE_EPERM = 4104,     /* not allowed here: not in a task, or not the owner */
+    LADE_EDEADLK = 4105    /* would wait for itself for ever */
+};
+
+/* ---- the runtime: at most one in a process ---- */
+
+typedef struct lade_rt lade_rt;
+
+typedef struct lade_rt_opts {
+    unsigned workers;  /* OS threads that run tasks; 0 = CPUs this process may use; at most 256 */
+    size_t stack_size; /* bytes of address space for a task's stack; 0 = 64 KiB; whole pages */
+    unsigned blocking_max; /* threads of the blocking pool; 0 = 64 */
+    const char *name;      /* for the names of the threads, borrowed while it runs; NULL = "lade" */
+    /* All tasks wait for each other and nothing else can wake them. NULL: print them and exit(2). */
+    void (*on_deadlock)(void *ctx);
+    void *ctx;
+} lade_rt_opts;
+
+/*
+ * Runs fn in a task, with the calling thread as the first worker. When fn returns, all other tasks are cancelled and
+ * waited for. Returns what fn returned; -LADE_ENOMEM, -LADE_EINVAL (options), or -LADE_EBUSY when one runs already.
+ */
+LADE_API int lade_rt_run(const lade_rt_opts *opts, int (*fn)(void *), void *arg);
+
+/* The same for hosts that keep their thread: workers are new threads. The caller owns *out until lade_rt_stop. */
+LADE_CHECKED LADE_API int lade_rt_start(const lade_rt_opts *opts, lade_rt **out);
+
+/*
+ * Cancels all tasks, waits for their end until the deadline, ends the workers. -LADE_ETIMEDOUT: tasks are left, it runs
+ * on and may be stopped again. Only from a plain thread; -LADE_EPERM elsewhere.
+ */
+LADE_API int lade_rt_stop(lade_rt *rt, int64_t until);
+
+typedef struct lade_rt_stats {
+    unsigned workers;
+    uint64_t tasks;    /* alive now, steps included */
+    uint64_t started;  /* since the start */
+    uint64_t switches; /* tasks that were given a worker */
+    uint64_t stolen;   /* tasks moved to another worker */
+    uint64_t wakeups;  /* times a worker came back from sleep */
+    uint64_t stacks;   /* stacks in use or kept */
+    uint64_t timers;   /* armed now */
+    uint64_t fds;      /* open now */
+} lade_rt_stats;
+
+/* All zero when no runtime runs. Counts of other workers may be some operations old. */
+LADE_API void lade_rt_stats_get(lade_rt_stats *out);
+
+/* Every task, its name, where it was started and what it waits for; one line each. Any thread; does not stop them. */
+LADE_API void lade_rt_dump(FILE *out);
+
+/* ---- tasks ---- */
+
+/* Names a task; may be kept after its end. Values, not owned by anyone. */
+typedef struct lade_task {
+    void *at;
+    uint64_t serial;
+} lade_task;
+
+/*
+ * Starts fn(arg) as a task of the root group. `out` may be NULL. arg is borrowed by fn. From a task, step or plain thread
+ * (which gives -LADE_EPERM when no runtime runs). May yield when very many tasks wait to begin. -LADE_ENOMEM.
+ */
+#define lade_task_start(out, fn, arg) lade_task_start_at(out, fn, arg, LADE_RT_HERE)
+LADE_API int lade_task_start_at(lade_task *out, void (*fn)(void *), void *arg, const char *where);
+
+/* The running task; {NULL, 0} outside tasks and in steps. */
+LADE_API lade_task lade_task_self(void);
+/* Lets others run. Nothing outside tasks. Parks. */
+LADE_API void lade_task_yield(void);
+/* 0 after the time came; -LADE_ECANCELED; -LADE_EPERM in a step. Parks. */
+LADE_API int lade_task_sleep_until(int64_t at);
+/* Marks; wakes it if it waits. 0 also when it has ended already or was marked before. Never waits. */
+LADE_API int lade_task_cancel(lade_task task);
+/* 1 when the running task is marked; 0 otherwise and outside tasks. */
+LADE_API int lade_task_cancelled(void);
+/* A name for dumps, a static string or one that lives as long as the task. */
+LADE_API void lade_task_name(const char *name);
+
+/* ---- task groups: the only way to wait for tasks ---- */
+
+struct lr_wait;
+struct lr_task;
+
+/* Waiters of any object below. All zero is empty. */
+typedef struct lade_waitlist {
+    struct lr_wait *head, *tail;
+    uint32_t lock;
+    uint32_t n;
+} lade_waitlist;
+
+/* All zero is an empty group; it must be waited for to the end before its memory goes. */
+typedef struct lade_taskgroup {
+    lade_waitlist waiters;
+    struct lr_task *members;
+    uint64_t n;
+    int failed; /* the first code < 0 */
+    bool cancelled;
+} lade_taskgroup;
+
+typedef struct lade_task_attr {
+    const char *name; /* as lade_task_name */
+} lade_task_attr;
+
+#define LADE_RT_STRING2(x) #x
+#define LADE_RT_STRING(x)  LADE_RT_STRING2(x)
+#define LADE_RT_HERE       __FILE__ ":" LADE_RT_STRING(__LINE__)
+
+LADE_API void lade_taskgroup_init(lade_taskgroup *g);
+/* attr may be NULL. -LADE_ECANCELED when the group is cancelled, -LADE_ENOMEM, -LADE_EPERM without a runtime. May yield. */
+#define lade_taskgroup_start(g, attr, fn, arg) \
+    lade_taskgroup_start_at(g, attr, fn, arg, LADE_RT_HERE)
+LADE_API int lade_taskgroup_start_at(lade_taskgroup *g, const lade_task_attr *attr,
+                                     int (*fn)(void *), void *arg, const char *where);
+/*
+ * Waits for the end of all members: 0, or the first code < 0 that a member returned. -LADE_ETIMEDOUT: members are left.
+ * When the caller is cancelled the group is cancelled too, and the call still returns only after all members have:
+ * -LADE_ECANCELED. Parks.
+ */
+LADE_API int lade_taskgroup_wait_until(lade_taskgroup *g, int64_t until);
+/* Cancels every member, and every later start. Members that wait for groups of their own pass it on. Never waits. */
+LADE_API void lade_taskgroup_cancel(lade_taskgroup *g);
+
+/* ---- steps: tasks without a stack ---- */
+
+typedef enum lade_step_next {
+    LADE_STEP_DONE =
+        0, /* it ended; its memory is the caller's again (it may have freed it itself) */
+    LADE_STEP_WAIT =
+        1, /* something it registered with will wake it; what LADE_STEP_AWAIT returns */
+    LADE_STEP_AGAIN = 2 /* ready: call it again when others had their turn */
+} lade_step_next;
+
+/* Embed it first in a struct of your own, which must stay where it is until the step is done. Zero it before the start. */
+typedef struct lade_step {
+    struct lade_step *next;
+    uint64_t claim;
+    lade_step_next (*fn)(struct lade_step *);
+    lade_taskgroup *group;
+    uint32_t stamp;
+    uint8_t kind, status;
+    uint16_t at; /* line to go on from */
+} lade_step;
+
+/*
+ * Starts a step; group may be NULL (root). The group counts it, but cancelling does not reach steps: wake them by what
+ * they wait for. 0, -LADE_EPERM without a runtime, -LADE_ECANCELED.
+ */
+LADE_API int lade_step_start(lade_step *s, lade_step_next (*fn)(lade_step *),
+                             lade_taskgroup *group);
+
+/*
+ *     static lade_step_next idle(lade_step *s)
+ *     {
+ *         LADE_STEP_BEGIN(s);
+ *         LADE_STEP_AWAIT(s, lade_gate_wait_step(gate, s));
+ *         LADE_STEP_END(s);
+ *     }
+ *
+ * Local variables do not live across an await. The awaited call returns LADE_STEP_DONE when there was nothing to wait for.
+ */
+#define LADE_STEP_BEGIN(s) \
+    switch ((s)->at) {     \
+    default:               \
+    case 0:
+#define LADE_STEP_AWAIT(s, call)      \
+    do {                              \
+        (s)->at = (uint16_t)__LINE__; \
+        if ((call) == LADE_STEP_WAIT) \
+            return LADE_STEP_WAIT;    \
+        __attribute__((fallthrough)); \
+    case __LINE__:;                   \
+    } while (0)
+#define LADE_STEP_END(s) \
+    }                    \
+    return LADE_STEP_DONE
+
+/* ---- channels ---- */
+
+typedef struct lade_chan lade_chan;
+
+/* A promise about who uses it. MPMC is always right. */
+typedef enum lade_chan_kind {
+    LADE_CHAN_MPMC = 0,
+    LADE_CHAN_MPSC = 1,
+    LADE_CHAN_SPSC = 2
+} lade_chan_kind;
+
+#define LADE_CHAN_ELEM_MAX 65536
+#define LADE_CHAN_CAP_MAX  (1u << 24)
+
+/*
+ * A channel of `cap` elements of `elem` bytes (1..LADE_CHAN_ELEM_MAX), copied in and out; 0 = rendezvous: a send is done when
+ * a receiver has the value. The caller owns one reference. NULL when out of memory or when a bound is broken.
+ */
+LADE_CHECKED LADE_API lade_chan *lade_chan_new(lade_chan_kind kind, size_t elem, unsigned cap);
+LADE_API lade_chan *lade_chan_ref(lade_chan *c);
+/*
+ * The last one frees; NULL is nothing. -LADE_EBUSY when that was the last reference and somebody still waits on it: that is
+ * an error of the program, the channel is closed and leaked so that the waiters find it alive.
+ */
+LADE_API int lade_chan_unref(lade_chan *c);
+/* No more sends. What is in it can still be received. Wakes all waiters. -LADE_ECLOSED when it was closed before. */
+LADE_API int lade_chan_close(lade_chan *c);
+
+/* 0; -LADE_ECLOSED (the value stays the caller's); -LADE_ECANCELED. Parks while it is full. */
+LADE_API int lade_chan_send(lade_chan *c, const void *value);
+/* 0; -LADE_ECLOSED when it is closed and empty; -LADE_ECANCELED. Parks while it is empty. */
+LADE_API int lade_chan_recv(lade_chan *c, void *out);
+/* Never wait: -LADE_EAGAIN. */
+LADE_API int lade_chan_try_send(lade_chan *c, const void *value);
+LADE_API int lade_chan_try_recv(lade_chan *c, void *out);
+/* With a deadline: -LADE_ETIMEDOUT, and then the value was not sent, or nothing was taken. */
+LADE_API int lade_chan_send_until(lade_chan *c, const void *value, int64_t until);
+LADE_API int lade_chan_recv_until(lade_chan *c, void *out, int64_t until);
+/* Sends n values in order. How many were sent, or < 0 when none was. Parks while it is full. */
+LADE_API long lade_chan_send_n(lade_chan *c, const void *values, unsigned n);
+/* Waits for one value, takes up to max: the count, or < 0. Parks while it is empty. */
+LADE_API long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max);
+/* Values in it now. */
+LADE_API unsigned lade_chan_len(lade_chan *c);
+
+typedef enum lade_case_op {
+    LADE_CASE_RECV = 0,
+    LADE_CASE_SEND = 1,
+    LADE_CASE_DEFAULT = 2
+} lade_case_op;
+
+typedef struct lade_case {
+    lade_chan *chan; /* NULL never fires */
+    void *value;     /* where to put or take it */
+    unsigned op;     /* enum lade_case_op */
+    unsigned max;    /* receive up to so many */
+    unsigned *got;   /* how many; may be NULL */
+    int rc;          /* out: 0 or -LADE_ECLOSED */
+} lade_case;
+
+#ifndef __cplusplus
+#    define LADE_RECV(ch, v) \
+        ((lade_case){.chan = (ch), .value = (v), .op = LADE_CASE_RECV, .max = 1})
+#    define LADE_SEND(ch, v) \
+        ((lade_case){.chan = (ch), .value = (void *)(v), .op = LADE_CASE_SEND, .max = 1})
+#    define LADE_RECV_N(ch, buf, n, out) \
+        ((lade_case){.chan = (ch), .value = (buf), .op = LADE_CASE_RECV, .max = (n), .got = (out)})
+#    define LADE_DEFAULT ((lade_case){.op = LADE_CASE_DEFAULT})
+#endif
+
+#define LADE_SELECT_MAX 64
+
+/*
+ * Waits until one of n cases (at most LADE_SELECT_MAX) can be done, does exactly that one and returns its position; among
+ * several, each has the same chance. A closed channel counts as ready (rc = -LADE_ECLOSED): set its chan to NULL to leave
+ * it out from then on. A DEFAULT case fires when no other can. -LADE_ETIMEDOUT, -LADE_ECANCELED, -LADE_EINVAL. Parks.
+ */
+LADE_API int lade_chan_select(lade_case *cases, int n, int64_t until);
+
+/* ---- locks and friends: all zero is the initial state; -LADE_EINVAL for NULL ---- */
+
+/* Not recursive. A waiter that waited for 1 ms is served first. Its memory must stay until every unlock has returned. */
+typedef struct lade_mutex {
+    uintptr_t owner;
+    lade_waitlist waiters;
+} lade_mutex;
+
+LADE_API int lade_mutex_lock(lade_mutex *m); /* 0, -LADE_ECANCELED, -LADE_EDEADLK; parks */
+LADE_API int lade_mutex_lock_until(lade_mutex *m, int64_t until); /* also -LADE_ETIMEDOUT */
+LADE_API int lade_mutex_trylock(lade_mutex *m);                   /* 0 or -LADE_EAGAIN */
+LADE_API int lade_mutex_unlock(lade_mutex *m); /* -LADE_EPERM when the caller does not own it */
+
+/* Many readers or one writer, in order of arrival. */
+typedef struct lade_rwlock {
+    lade_waitlist waiters;
+    uint32_t readers;
+    uint32_t writer;
+} lade_rwlock;
+
+LADE_API int lade_rwlock_rdlock(lade_rwlock *l); /* parks */
+LADE_API int lade_rwlock_wrlock(lade_rwlock *l); /* parks */
+LADE_API int lade_rwlock_rdlock_until(lade_rwlock *l, int64_t until);
+LADE_API int lade_rwlock_wrlock_until(lade_rwlock *l, int64_t until);
+LADE_API int lade_rwlock_unlock(lade_rwlock *l); /* -LADE_EPERM when nobody holds it */
+
+typedef struct lade_cond {
+    lade_waitlist waiters;
+} lade_cond;
+
+/*
+ * Lets m go, waits, takes m again (always, whatever the result): 0 when signalled, -LADE_ETIMEDOUT, -LADE_ECANCELED,
+ * -LADE_EPERM when the caller does not own m. Parks.
+ */
+LADE_API int lade_cond_wait(lade_cond *c, lade_mutex *m, int64_t until);
+LADE_API int lade_cond_signal(lade_cond *c);
+LADE_API int lade_cond_broadcast(lade_cond *c);
+
+typedef struct lade_sem {
+    lade_waitlist waiters;
+    uint32_t count; /* set it before the first use */
+} lade_sem;
+
+LADE_API int lade_sem_wait(lade_sem *s); /* parks */
+LADE_API int lade_sem_wait_until(lade_sem *s, int64_t until);
+LADE_API int lade_sem_post(lade_sem *s);
+
+typedef struct lade_waitgroup {
+    lade_waitlist waiters;
+    int64_t n;
+} lade_waitgroup;
+
+LADE_API int lade_waitgroup_add(lade_waitgroup *g,
+                                int n); /* -LADE_EINVAL when it would fall below 0 */
+LADE_API int lade_waitgroup_done(lade_waitgroup *g);
+LADE_API int lade_waitgroup_wait_until(lade_waitgroup *g, int64_t until); /* parks */
+
+/* An event that stays. */
+typedef struct lade_gate {
+    lade_waitlist waiters;
+    lade_step *steps;
+    uint32_t open;
+} lade_gate;
+
+LADE_API int lade_gate_wait(lade_gate *g); /* parks until it is open */
+LADE_API int lade_gate_wait_until(lade_gate *g, int64_t until);
+LADE_API int lade_gate_open(lade_gate *g); /* idempotent */
+/* For LADE_STEP_AWAIT. */
+LADE_API lade_step_next lade_gate_wait_step(lade_gate *g, lade_step *s);
+
+typedef struct lade_once {
+    lade_gate done;
+    uint32_t begun;
+} lade_once;
+
+/* Runs fn(arg) in the first caller; the others wait for its end. Parks. */
+LADE_API int lade_once_run(lade_once *o, void (*fn)(void *), void *arg);
+
+/* ---- time ---- */
+
+/* Nanoseconds of a clock that never steps. */
+LADE_API int64_t lade_clock_now(void);
+
+/* All zero is not armed. Must stay where it is while it is armed. */
+typedef struct lade_timer {
+    struct lade_timer *child, *next, *prev;
+    int64_t at;
+    void (*fn)(void *);
+    void *arg;
+    uint32_t shard;
+    uint32_t state;
+} lade_timer;
+
+typedef enum lade_timer_was {
+    LADE_TIMER_STOPPED = 0, /* it was armed; fn will not be called for that */
+    LADE_TIMER_IDLE = 1,    /* it was not armed: never, stopped before, or fn has been called */
+    LADE_TIMER_RUNNING = 2  /* fn is being called at this moment on another thread */
+} lade_timer_was;
+
+/*
+ * Calls fn(arg) at the given time (at once when it has passed), on a worker, not in a task: fn must be short and may not
+ * wait. fn may arm, stop and free this or other timers. Arming an armed timer moves it. -LADE_EPERM without a runtime.
+ */
+LADE_API int lade_timer_arm(lade_timer *t, int64_t at, void (*fn)(void *), void *arg);
+/* Never waits. */
+LADE_API lade_timer_was lade_timer_stop(lade_timer *t);
+/* For LADE_STEP_AWAIT: the step goes on at the given time. The timer lies in the step's own struct. */
+LADE_API lade_step_next lade_timer_wait_step(lade_timer *t, int64_t at, lade_step *s);
+
+/* ---- sockets: only in tasks ---- */
+
+typedef struct lade_fd lade_fd;
+
+/* addr: "127.0.0.1:8080", "[::1]:8080", or "unix:/path". Port 0 picks one. -LADE_EIO, -LADE_EINVAL, -LADE_ENOMEM. */
+LADE_CHECKED LADE_API int lade_net_listen(const char *addr, lade_fd **out);
+LADE_CHECKED LADE_API int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out); /* parks */
+LADE_CHECKED LADE_API int lade_net_connect(const char *addr, int64_t until,
+                                           lade_fd **out); /* parks */
+/* The port a listener got; -LADE_EINVAL for others. */
+LADE_API int lade_net_port(lade_fd *l);
+/* Takes over a descriptor that can be polled (socket, pipe) and sets it to non-blocking. On failure it stays the caller's. */
+LADE_CHECKED LADE_API int lade_fd_open(int fd, lade_fd **out);
+/* At least one byte; 0 = the other side has ended; -LADE_EIO, -LADE_ECANCELED (also when closed meanwhile). Parks. */
+LADE_API long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until);
+/* All n bytes, or fewer when something ended it after a part; < 0 when nothing was written. Parks. */
+LADE_API long lade_fd_write(lade_fd *fd, const void *buf, size_t n, int64_t until);
+#define LADE_FD_READ  1
+#define LADE_FD_WRITE 2
+/* Waits until it is ready (may be so without cause). events is one of the two. Parks. */
+LADE_API int lade_fd_wait(lade_fd *fd, int events, int64_t until);
+/* Wakes all who wait on it, closes, frees: the pointer is void afterwards. The descriptor is closed once they are out. */
+LADE_API int lade_fd_close(lade_fd *fd);
+
+/* ---- blocking calls ---- */
+
+/*
+ * Runs fn(arg) on a thread of the pool and waits for its end: for SQLite, files, name look-ups, foreign libraries. When the
+ * pool is full it waits for a thread. -LADE_ECANCELED: the caller was cancelled; fn was not begun, or *still runs*: then arg
+ * must outlive it. -LADE_ENOMEM, -LADE_EPERM. Outside tasks it calls fn directly. Parks.
+ */
+LADE_API int lade_blocking_run(void (*fn)(void *), void *arg);
+
+/* ---- bridges: how foreign threads hand work to the runtime ---- */
+
+typedef struct lade_bridge lade_bridge;
+
+/* An open bridge is a promise that somebody may still post: the runtime never calls that a deadlock. */
+LADE_CHECKED LADE_API int lade_bridge_open(lade_rt *rt, lade_bridge **out);
+/* fn(arg) in a new task. Any thread; never waits. -LADE_ECLOSED, -LADE_ENOMEM. */
+LADE_API int lade_bridge_post(lade_bridge *b, void (*fn)(void *), void *arg);
+/* The same, and waits for its end: what fn returned; -LADE_ETIMEDOUT: it runs on and arg must outlive it. */
+LADE_API int lade_bridge_call(lade_bridge *b, int (*fn)(void *), void *arg, int64_t until);
+/* From the runtime to the host: fn(arg) will be called by whoever calls lade_bridge_drain. Never waits. -LADE_ENOMEM. */
+LADE_API int lade_bridge_back(lade_bridge *b, void (*fn)(void *), void *arg);
+/* Readable while calls wait for lade_bridge_drain: for a host's event loop. Owned by the bridge. */
+LADE_API int lade_bridge_fd(lade_bridge *b);
+/* Calls what waits; how many were called. */
+LADE_API int lade_bridge_drain(lade_bridge *b);
+/* Waits for running lade_bridge_call's to end is the caller's part. Frees. Calls that wait for drain are dropped. */
+LADE_API void lade_bridge_close(lade_bridge *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* dump.c - what every task is doing: for people, and for the deadlock report */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "rt/task.h"
+
+static const char *const waits_for[] = {
+    [LR_WAITS_NOT] = "ready or running",
+    [LR_WAITS_SEND] = "send to channel",
+    [LR_WAITS_RECV] = "receive from channel",
+    [LR_WAITS_SELECT] = "select, first channel",
+    [LR_WAITS_MUTEX] = "mutex",
+    [LR_WAITS_RWLOCK] = "rwlock",
+    [LR_WAITS_COND] = "condition",
+    [LR_WAITS_SEM] = "semaphore",
+    [LR_WAITS_GROUP] = "group",
+    [LR_WAITS_GATE] = "gate",
+    [LR_WAITS_SLEEP] = "sleep",
+    [LR_WAITS_FD] = "descriptor",
+    [LR_WAITS_BLOCKING] = "blocking call",
+    [LR_WAITS_CALL] = "call",
+};
+
+static bool is_running(struct lr_rt *rt, const struct lr_fiber *f)
+{
+    for (unsigned i = 0; i < rt->n_workers; i++) {
+        if (__atomic_load_n(&rt->worker[i].cur, __ATOMIC_RELAXED) == &f->task)
+            return true;
+    }
+    return false;
+}
+
+/* The tasks run on meanwhile, so a line may be out of date; descriptors are never freed, so it is never wild. */
+__attribute__((noinline, no_sanitize("thread"))) static uint64_t print_fibers(struct lr_rt *rt,
+                                                                              FILE *out)
+{
+    uint64_t n = 0;
+    for (const struct lr_fiber *f = lr_fiber_all(); f; f = f->all_next) {
+        if (!__atomic_load_n(&f->alive, __ATOMIC_RELAXED))
+            continue;
+        n++;
+        uint8_t waits = __atomic_load_n(&f->waits, __ATOMIC_RELAXED);
+        uint64_t life = __atomic_load_n(&f->life, __ATOMIC_RELAXED);
+        const char *name = f->name;
+        const char *where = f->where;
+        if (waits == LR_WAITS_NOT || waits >= LB_ARRAY_LEN(waits_for))
+            (void)fprintf(out, "task %p %s started at %s: %s%s\n", (const void *)f,
+                          name ? name : "-", where ? where : "?",
+                          is_running(rt, f) ? "running" : "ready", life & 1 ? ", cancelled" : "");
+        else
+            (void)fprintf(out, "task %p %s started at %s: waits for %s %p%s\n", (const void *)f,
+                          name ? name : "-", where ? where : "?", waits_for[waits], f->waits_on,
+                          life & 1 ? ", cancelled" : "");
+    }
+    return n;
+}
+
+void lade_rt_dump(FILE *out)
+{
+    struct lr_rt *rt = lr_rt_get();
+    if (!out || !rt)
+        return;
+    uint64_t n = print_fibers(rt, out);
+    uint64_t alive = __atomic_load_n(&rt->n_alive, __ATOMIC_RELAXED);
+    (void)fprintf(out, "%" PRIu64 " tasks, %" PRIu64 " steps, %u workers\n", n,
+                  alive > n ? alive - n : 0, rt->n_workers);
+}
+
+void lade_rt_stats_get(lade_rt_stats *out)
+{
+    if (!out)
+        return;
+    *out = (lade_rt_stats){0};
+    struct lr_rt *rt = lr_rt_get();
+    if (!rt)
+        return;
+    out->workers = rt->n_workers;
+    out->tasks = __atomic_load_n(&rt->n_alive, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < rt->n_workers; i++) {
+        const struct lr_worker *w = &rt->worker[i];
+        out->started += __atomic_load_n(&w->n_started, __ATOMIC_RELAXED);
+        out->switches += __atomic_load_n(&w->n_switches, __ATOMIC_RELAXED);
+        out->stolen += __atomic_load_n(&w->n_stolen, __ATOMIC_RELAXED);
+        out->wakeups += __atomic_load_n(&w->n_wakeups, __ATOMIC_RELAXED);
+        out->timers += __atomic_load_n(&rt->shard[i].n, __ATOMIC_RELAXED);
+    }
+    out->stacks = __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED);
+    out->fds = __atomic_load_n(&rt->poller.n_fds, __ATOMIC_RELAXED);
+}
+
+void lr_deadlock(struct lr_rt *rt)
+{
+    if (rt->on_deadlock) {
+        rt->on_deadlock(rt->deadlock_ctx);
+        return;
+    }
+    (void)fputs("lade: all tasks are asleep and nothing can wake them:\n", stderr);
+    lade_rt_dump(stderr);
+    _Exit(2);
+}

@@ -1,0 +1,257 @@
+/* net.c - sockets for tasks: every call tries first and parks only when the kernel says EAGAIN */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rt/net.h"
+
+#define BACKLOG 1024
+
+struct address {
+    struct sockaddr_storage s;
+    socklen_t n;
+};
+
+static int parse_port(const char *text, in_port_t *out)
+{
+    char *end;
+    unsigned long port = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || port > 65535)
+        return -LADE_EINVAL;
+    *out = htons((uint16_t)port);
+    return 0;
+}
+
+static int parse_unix(const char *path, struct address *a)
+{
+    struct sockaddr_un *u = (void *)&a->s;
+    u->sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof(u->sun_path) || !*path)
+        return -LADE_EINVAL;
+    memcpy(u->sun_path, path, strlen(path) + 1);
+    a->n = sizeof(*u);
+    return 0;
+}
+
+/* Numbers only: looking up a name blocks, so it is the caller's, by lade_blocking_run. */
+static int parse_address(const char *text, struct address *a)
+{
+    memset(a, 0, sizeof(*a));
+    if (!text)
+        return -LADE_EINVAL;
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_unix(text + 5, a);
+    const char *colon = strrchr(text, ':');
+    char host[64];
+    bool six = text[0] == '[';
+    if (!colon || (six && (colon == text || colon[-1] != ']')))
+        return -LADE_EINVAL;
+    size_t n = (size_t)(colon - text) - (six ? 2 : 0);
+    if (n >= sizeof(host))
+        return -LADE_EINVAL;
+    memcpy(host, text + (six ? 1 : 0), n);
+    host[n] = '\0';
+    if (six) {
+        struct sockaddr_in6 *in6 = (void *)&a->s;
+        in6->sin6_family = AF_INET6;
+        a->n = sizeof(*in6);
+        if (inet_pton(AF_INET6, host, &in6->sin6_addr) != 1)
+            return -LADE_EINVAL;
+        return parse_port(colon + 1, &in6->sin6_port);
+    }
+    struct sockaddr_in *in = (void *)&a->s;
+    in->sin_family = AF_INET;
+    a->n = sizeof(*in);
+    if (inet_pton(AF_INET, host, &in->sin_addr) != 1)
+        return -LADE_EINVAL;
+    return parse_port(colon + 1, &in->sin_port);
+}
+
+static int open_socket(const struct address *a)
+{
+    int fd = socket(a->s.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int one = 1;
+    if (fd >= 0 && a->s.ss_family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return fd;
+}
+
+/* Gives fd to a new object, or closes it. */
+static int adopt(int fd, lade_fd **out)
+{
+    int rc = lr_fd_new(fd, out);
+    if (rc < 0)
+        (void)close(fd);
+    return rc;
+}
+
+int lade_fd_open(int fd, lade_fd **out)
+{
+    if (fd < 0 || !out)
+        return -LADE_EINVAL;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -LADE_EINVAL;
+    return lr_fd_new(fd, out);
+}
+
+int lade_net_listen(const char *addr, lade_fd **out)
+{
+    struct address a;
+    if (!out || parse_address(addr, &a) < 0)
+        return -LADE_EINVAL;
+    int fd = open_socket(&a);
+    if (fd < 0)
+        return -LADE_EIO;
+    int one = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, (struct sockaddr *)&a.s, a.n) < 0 || listen(fd, BACKLOG) < 0) {
+        (void)close(fd);
+        return -LADE_EIO;
+    }
+    return adopt(fd, out);
+}
+
+int lade_net_port(lade_fd *l)
+{
+    if (!l || lr_fd_enter(l) < 0)
+        return -LADE_EINVAL;
+    struct sockaddr_storage s;
+    socklen_t n = sizeof(s);
+    int rc = -LADE_EINVAL;
+    if (getsockname(l->fd, (struct sockaddr *)&s, &n) == 0) {
+        if (s.ss_family == AF_INET)
+            rc = ntohs(((struct sockaddr_in *)(void *)&s)->sin_port);
+        else if (s.ss_family == AF_INET6)
+            rc = ntohs(((struct sockaddr_in6 *)(void *)&s)->sin6_port);
+    }
+    lr_fd_leave(l);
+    return rc;
+}
+
+/* What to do after a call that gave -1: wait and try again (0), or give up with a result. */
+static int after_failure(lade_fd *fd, enum lr_side side, int64_t until, int errnum)
+{
+    if (errnum == EINTR || errnum == ECONNABORTED)
+        return 0;
+    if (errnum != EAGAIN)
+        return -LADE_EIO;
+    if (until == 0)
+        return -LADE_ETIMEDOUT;
+    return lr_fd_wait(fd, side, until);
+}
+
+int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out)
+{
+    if (!l || !out || lr_fd_enter(l) < 0)
+        return -LADE_EINVAL;
+    int rc = 0;
+    int fd = -1;
+    while (rc == 0) {
+        fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            break;
+        int errnum = errno;
+        rc = after_failure(l, LR_SIDE_READ, until, errnum);
+    }
+    lr_fd_leave(l);
+    return rc < 0 ? rc : adopt(fd, out);
+}
+
+int lade_net_connect(const char *addr, int64_t until, lade_fd **out)
+{
+    struct address a;
+    if (!out || parse_address(addr, &a) < 0)
+        return -LADE_EINVAL;
+    int fd = open_socket(&a);
+    if (fd < 0)
+        return -LADE_EIO;
+    lade_fd *f;
+    int rc = adopt(fd, &f);
+    if (rc < 0)
+        return rc;
+    int errnum = connect(fd, (struct sockaddr *)&a.s, a.n) < 0 ? errno : 0;
+    if (errnum == EINPROGRESS) {
+        rc = 0;
+        struct sockaddr_storage peer;
+        socklen_t n = sizeof(peer);
+        socklen_t len = sizeof(errnum);
+        do { /* the edge may be an old one: connected is who has a peer */
+            rc = lr_fd_wait(f, LR_SIDE_WRITE, until);
+            errnum = 0;
+            (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &len);
+        } while (rc == 0 && errnum == 0 && getpeername(fd, (struct sockaddr *)&peer, &n) < 0);
+    }
+    if (rc == 0 && errnum != 0)
+        rc = errnum == ECONNREFUSED || errnum == ENOENT ? -LADE_EUNAVAILABLE : -LADE_EIO;
+    if (rc < 0) {
+        (void)lade_fd_close(f);
+        return rc;
+    }
+    *out = f;
+    return 0;
+}
+
+long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until)
+{
+    if (!fd || (!buf && n > 0) || lr_fd_enter(fd) < 0)
+        return -LADE_EINVAL;
+    long rc = 0;
+    for (;;) {
+        ssize_t got = read(fd->fd, buf, n);
+        if (got >= 0) {
+            rc = got;
+            break;
+        }
+        int errnum = errno;
+        rc = after_failure(fd, LR_SIDE_READ, until, errnum);
+        if (rc < 0)
+            break;
+    }
+    lr_fd_leave(fd);
+    return rc;
+}
+
+long lade_fd_write(lade_fd *fd, const void *buf, size_t n, int64_t until)
+{
+    if (!fd || (!buf && n > 0) || lr_fd_enter(fd) < 0)
+        return -LADE_EINVAL;
+    size_t done = 0;
+    int rc = 0;
+    bool is_socket = true;
+    while (done < n) {
+        const char *at = (const char *)buf + done;
+        ssize_t put =
+            is_socket ? send(fd->fd, at, n - done, MSG_NOSIGNAL) : write(fd->fd, at, n - done);
+        if (put >= 0) {
+            done += (size_t)put;
+            continue;
+        }
+        int errnum = errno;
+        if (errnum == ENOTSOCK && is_socket) {
+            is_socket = false;
+            continue;
+        }
+        rc = after_failure(fd, LR_SIDE_WRITE, until, errnum);
+        if (rc < 0)
+            break;
+    }
+    lr_fd_leave(fd);
+    return done > 0 || rc == 0 ? (long)done : rc;
+}
+
+int lade_fd_wait(lade_fd *fd, int events, int64_t until)
+{
+    if (!fd || (events != LADE_FD_READ && events != LADE_FD_WRITE) || lr_fd_enter(fd) < 0)
+        return -LADE_EINVAL;
+    int rc = lr_fd_wait(fd, events == LADE_FD_READ ? LR_SIDE_READ : LR_SIDE_WRITE, until);
+    lr_fd_leave(fd);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* net.h - descriptors that tasks wait for: poller.c and net.c */
+#ifndef LADE_RT_NET_H
+#define LADE_RT_NET_H
+
+#include "rt/task.h"
+
+enum lr_side { LR_SIDE_READ = 0, LR_SIDE_WRITE = 1 };
+
+/*
+ * Objects are never freed, only used again, and carry a generation that epoll hands back with each event: an event of a descriptor
+ * that was closed meanwhile finds another generation and is dropped.
+ */
+struct lade_fd {
+    lade_waitlist side[2]; /* side[0].lock guards all of it */
+    bool ready[2];         /* an edge was seen since the last attempt that would have blocked */
+    bool closed;
+    int fd;
+    uint32_t generation;
+    uint32_t index;
+    uint32_t users;     /* calls under way, and the owner */
+    lade_fd *next_free; /* guarded by: table lock */
+};
+
+/* Waits until the side may be ready; the caller then tries again. 0, -LADE_ETIMEDOUT, -LADE_ECANCELED. */
+int lr_fd_wait(lade_fd *fd, enum lr_side side, int64_t until);
+/* Begins and ends a call on it. -LADE_EINVAL when it is closed. */
+int lr_fd_enter(lade_fd *fd);
+void lr_fd_leave(lade_fd *fd);
+/* Takes fd over on success. */
+int lr_fd_new(int fd, lade_fd **out);
+
+#endif

@@ -1,0 +1,224 @@
+#include "rt/stack.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#if LR_TSAN
+#    include <sanitizer/tsan_interface.h>
+#endif
+#if LR_ASAN
+#    include <sanitizer/asan_interface.h>
+#endif
+#if defined(__has_include)
+#    if __has_include(<valgrind/valgrind.h>)
+#        include <valgrind/valgrind.h>
+#        define TELL_VALGRIND(low, high) ((void)VALGRIND_STACK_REGISTER(low, high))
+#    endif
+#endif
+#ifndef TELL_VALGRIND
+#    define TELL_VALGRIND(low, high) ((void)0)
+#endif
+
+#define SLAB_SLOTS       64
+#define PAGE             4096
+#define COLOURS          16
+#define COLOUR_STEP      192
+#define WORKER_KEEPS     128  /* free stacks */
+#define RUNTIME_KEEPS    1024 /* free stacks with their pages */
+#define SIGSTACK_SIZE    (64 * 1024)
+#define GUARD_INSTALL    102 /* MADV_GUARD_INSTALL of newer headers */
+#define NEXT_FREE(stack) ((stack)->next)
+
+struct lr_slab {
+    struct lr_slab *next;
+    char *base;
+    size_t slot_size;
+};
+
+static void guard(char *page)
+{
+    if (madvise(page, PAGE, GUARD_INSTALL) == 0)
+        return;
+    (void)mprotect(page, PAGE, PROT_NONE); /* or none: every mapping that is allowed is in use */
+}
+
+/* Maps a slab, puts all but one of its slots into the pool, returns the one. Under the pool lock. */
+static struct lr_stack *map_slab(struct lr_rt *rt)
+{
+    struct lr_slab *slab = lb_malloc(sizeof(*slab));
+    if (!slab)
+        return NULL;
+    size_t size = rt->stack_size;
+    char *base = mmap(NULL, size * SLAB_SLOTS, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        lb_free(slab);
+        return NULL;
+    }
+    (void)madvise(base, size * SLAB_SLOTS, MADV_NOHUGEPAGE);
+    *slab = (struct lr_slab){.next = rt->slabs, .base = base, .slot_size = size};
+    rt->slabs = slab;
+    struct lr_stack *got = NULL;
+    for (size_t i = SLAB_SLOTS; i-- > 0;) {
+        char *low = base + i * size;
+        guard(low);
+        size_t used = 64 + i % COLOURS * COLOUR_STEP;
+        struct lr_stack *s = (void *)(low + size - used);
+        TELL_VALGRIND(low + PAGE, low + size);
+        if (i > 0) { /* writing would touch the page: only what is used next is touched */
+            s->next = got;
+            s->low = low + PAGE;
+            s->tsan = NULL;
+            got = s;
+            continue;
+        }
+        *s = (struct lr_stack){.next = got, .low = low + PAGE};
+        got = s;
+    }
+    rt->n_stacks += SLAB_SLOTS;
+    rt->stacks = NEXT_FREE(got);
+    rt->n_free_stacks += SLAB_SLOTS - 1;
+    return got;
+}
+
+static struct lr_stack *get_shared(struct lr_rt *rt)
+{
+    lr_hard_lock(&rt->pool_lock);
+    struct lr_stack *s = rt->stacks;
+    if (s) {
+        rt->stacks = s->next;
+        rt->n_free_stacks--;
+    } else {
+        s = map_slab(rt);
+    }
+    lr_spin_unlock(&rt->pool_lock);
+    return s;
+}
+
+struct lr_stack *lr_stack_get(struct lr_rt *rt, struct lr_worker *w)
+{
+    struct lr_stack *s = w->stacks;
+    if (LB_LIKELY(s != NULL)) {
+        w->stacks = s->next;
+        w->n_stacks--;
+    } else {
+        s = get_shared(rt);
+    }
+#if LR_TSAN
+    if (s && !s->tsan)
+        s->tsan = __tsan_create_fiber(0);
+#endif
+#if LR_ASAN
+    if (s) /* frames that a task never returned from */
+        __asan_unpoison_memory_region(s->low, (size_t)((char *)s - s->low));
+#endif
+    return s;
+}
+
+void lr_stack_trim(struct lr_rt *rt, struct lr_worker *w)
+{
+    while (w->n_stacks > WORKER_KEEPS) {
+        struct lr_stack *s = w->stacks;
+        w->stacks = s->next;
+        w->n_stacks--;
+        if (__atomic_load_n(&rt->n_free_stacks, __ATOMIC_RELAXED) >= RUNTIME_KEEPS) {
+            uintptr_t top = (uintptr_t)s & ~(uintptr_t)(PAGE - 1); /* the page of *s stays */
+            if (top > (uintptr_t)s->low)
+                (void)madvise(s->low, top - (uintptr_t)s->low, MADV_DONTNEED);
+        }
+        lr_hard_lock(&rt->pool_lock);
+        s->next = rt->stacks;
+        rt->stacks = s;
+        rt->n_free_stacks++;
+        lr_spin_unlock(&rt->pool_lock);
+    }
+}
+
+void lr_stack_free_all(struct lr_rt *rt)
+{
+    for (struct lr_slab *slab = rt->slabs, *next; slab; slab = next) {
+        next = slab->next;
+#if LR_TSAN
+        for (size_t i = 0; i < SLAB_SLOTS; i++) {
+            struct lr_stack *s =
+                (void *)(slab->base + (i + 1) * slab->slot_size - 64 - i % COLOURS * COLOUR_STEP);
+            if (s->tsan)
+                __tsan_destroy_fiber(s->tsan);
+        }
+#endif
+        (void)munmap(slab->base, slab->slot_size * SLAB_SLOTS);
+        lb_free(slab);
+    }
+    rt->slabs = NULL;
+    rt->stacks = NULL;
+}
+
+/* ---- overflow ---- */
+
+static void say(const char *text)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+/* Async-signal-safe: reads the running fiber, writes a line, restores the old handler; the fault then happens again. */
+static void on_segv(int sig, siginfo_t *info, void *context)
+{
+    struct lr_rt *rt = lr_rt_get();
+    struct lr_task *t = lr_cur();
+    if (rt && t && LR_KIND(t) == LR_FIBER) {
+        const struct lr_fiber *f = (const void *)t;
+        const char *at = info->si_addr;
+        if (f->stack && at < f->stack->low && at >= f->stack->low - PAGE) {
+            say("lade: stack overflow in task ");
+            say(f->name ? f->name : "(no name)");
+            say(" started at ");
+            say(f->where ? f->where : "?");
+            say("\n");
+        }
+    }
+    if (rt && (rt->old_segv.sa_flags & SA_SIGINFO) && rt->old_segv.sa_sigaction) {
+        rt->old_segv.sa_sigaction(sig, info, context);
+        return;
+    }
+    (void)signal(SIGSEGV, SIG_DFL);
+}
+
+void lr_stack_guard_start(struct lr_rt *rt)
+{
+    struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    (void)sigaction(SIGSEGV, &sa, &rt->old_segv);
+}
+
+void lr_stack_guard_stop(struct lr_rt *rt)
+{
+    (void)sigaction(SIGSEGV, &rt->old_segv, NULL);
+}
+
+void lr_stack_guard_enter(struct lr_worker *w)
+{
+    w->sigstack = lb_malloc(SIGSTACK_SIZE);
+    if (!w->sigstack)
+        return; /* an overflow then ends without a name */
+    stack_t ss = {.ss_sp = w->sigstack, .ss_size = SIGSTACK_SIZE};
+    stack_t before;
+    if (sigaltstack(NULL, &before) == 0 && !(before.ss_flags & SS_DISABLE)) {
+        lb_free(w->sigstack); /* the program, or a sanitizer, has one */
+        w->sigstack = NULL;
+        return;
+    }
+    (void)sigaltstack(&ss, NULL);
+}
+
+void lr_stack_guard_leave(struct lr_worker *w)
+{
+    if (!w->sigstack)
+        return;
+    stack_t off = {.ss_flags = SS_DISABLE};
+    (void)sigaltstack(&off, NULL);
+    lb_free(w->sigstack);
+    w->sigstack = NULL;
+}

@@ -1,0 +1,49 @@
+/*
+ * stack.h - stacks of fibers
+ *
+ *     slot:  [guard page][ .......... stack, grows down .......... ][struct lr_stack][colour]
+ *
+ * Slots are mapped in slabs of 64, given out at a fiber's first run and kept in a pool per worker, last used first, so that
+ * short tasks always find a warm one. The colour shifts the tops by some cache lines, or the hot ends of all stacks would
+ * fall into the same sets of the first-level cache. The guard is MADV_GUARD_INSTALL (Linux 6.13, no mapping of its own), before that
+ * mprotect, and where that fails (vm.max_map_count) there is none. Unused stacks beyond a bound give their pages back.
+ */
+#ifndef LADE_RT_STACK_H
+#define LADE_RT_STACK_H
+
+#include "rt/core.h"
+
+struct lr_stack {
+    struct lr_stack *next; /* in a pool */
+    char *low;             /* above the guard */
+    void *tsan;            /* ThreadSanitizer's view of what runs on it */
+};
+
+/* A stack, or NULL when memory or address space is out. */
+struct lr_stack *lr_stack_get(struct lr_rt *rt, struct lr_worker *w);
+
+static inline void lr_stack_put(struct lr_worker *w, struct lr_stack *s)
+{
+    s->next = w->stacks;
+    w->stacks = s;
+    w->n_stacks++;
+}
+
+/* Hands what the worker has too much of to the runtime's pool. Not from a fiber. */
+void lr_stack_trim(struct lr_rt *rt, struct lr_worker *w);
+
+static inline void *lr_stack_top(struct lr_stack *s)
+{
+    return (void *)((uintptr_t)s & ~(uintptr_t)15);
+}
+
+/* Unmaps everything. No fiber may be left. */
+void lr_stack_free_all(struct lr_rt *rt);
+/* Reports an overflow by name when the program faults in a guard page. */
+void lr_stack_guard_start(struct lr_rt *rt);
+void lr_stack_guard_stop(struct lr_rt *rt);
+/* For each worker thread: a stack for the signal handler. */
+void lr_stack_guard_enter(struct lr_worker *w);
+void lr_stack_guard_leave(struct lr_worker *w);
+
+#endif
