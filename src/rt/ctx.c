@@ -59,7 +59,7 @@ void *lr_ctx_make(void *low, void *top, void (*entry)(void))
     (void)low;
     void **p = top;
 #    if defined(__x86_64__)
-    *--p = NULL; /* the return address of entry: none */
+    *--p = NULL;                        /* the return address of entry: none */
     memcpy(--p, &entry, sizeof(entry)); /* ISO C has no cast from function to object */
     return p;
 #    else

@@ -83,7 +83,7 @@ enum lr_woke lr_park(struct lr_task *t, uint64_t ticket, int64_t until, enum lr_
         return lr_outer_park(t, ticket, until);
     struct lr_fiber *f = (struct lr_fiber *)(void *)t;
     f->waits_on = on;
-    __atomic_store_n(&f->waits, waits, __ATOMIC_RELAXED);
+    __atomic_store_n(&f->waits, (uint8_t)waits, __ATOMIC_RELAXED);
     lr_fence_light(); /* partner: lr_fiber_cancel */
     enum lr_woke woke;
     if (LB_UNLIKELY(__atomic_load_n(&f->life, __ATOMIC_RELAXED) & 1) && !f->shielded &&

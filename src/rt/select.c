@@ -50,14 +50,13 @@ static bool try_case(lade_case *k, struct lr_task **ready)
  */
 static __attribute__((noinline, no_sanitize("thread"))) bool may_be_ready(const lade_case *k)
 {
-    struct lade_chan *c = k->chan;
-    uint64_t n =
-        __atomic_load_n(&c->tail, __ATOMIC_RELAXED) - __atomic_load_n(&c->head, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&c->closed, __ATOMIC_RELAXED))
+    const volatile struct lade_chan *c = k->chan;
+    uint64_t n = c->tail - c->head;
+    if (c->closed)
         return true;
     if (k->op == LADE_CASE_SEND)
-        return n < c->cap || __atomic_load_n(&c->recv.head, __ATOMIC_RELAXED);
-    return n > 0 || __atomic_load_n(&c->send.head, __ATOMIC_RELAXED);
+        return n < c->cap || c->recv.head;
+    return n > 0 || c->send.head;
 }
 
 /* The position of a case that could be done at once, or -1. */

@@ -166,7 +166,8 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
         return 0;
     w->n_started++;
     struct lr_task *me = lr_cur();
-    if (LB_UNLIKELY(w->runq.n > YIELD_ABOVE) && me && LR_KIND(me) == LR_FIBER)
+    if (LB_UNLIKELY(__atomic_load_n(&w->runq.n, __ATOMIC_RELAXED) > YIELD_ABOVE) && me &&
+        LR_KIND(me) == LR_FIBER)
         lr_yield((struct lr_fiber *)(void *)me);
     return 0;
 }
