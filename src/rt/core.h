@@ -191,12 +191,14 @@ struct lr_rt {
     uint32_t n_idle;        /* atomic: not running anything, the watcher included */
     bool has_watcher;       /* guarded by: idle_lock */
 
-    alignas(64) uint64_t n_alive; /* atomic: fibers and steps */
-    uint64_t n_foreign;           /* atomic: open bridges, blocking calls under way */
+    alignas(64) uint64_t n_fibers; /* atomic: alive */
+    uint64_t n_steps;              /* atomic: alive */
+    uint64_t n_foreign;            /* atomic: open bridges, blocking calls under way */
     uint32_t pool_lock;
     struct lr_stack *stacks; /* free; guarded by: pool_lock */
     uint64_t n_free_stacks;  /* guarded by: pool_lock */
     struct lr_slab *slabs;   /* guarded by: pool_lock */
+    struct lr_slab *fresh;   /* guarded by: pool_lock */
     uint64_t n_stacks;       /* all there are; guarded by: pool_lock */
     struct sigaction old_segv;
 };
@@ -247,6 +249,12 @@ extern struct lr_rt *lr_runtime; /* atomic: NULL when none runs */
 static inline struct lr_rt *lr_rt_get(void)
 {
     return __atomic_load_n(&lr_runtime, __ATOMIC_ACQUIRE);
+}
+
+/* A counter with one writer that others read now and then. */
+static inline void lr_count(uint64_t *c, uint64_t by)
+{
+    __atomic_store_n(c, *c + by, __ATOMIC_RELAXED);
 }
 
 /* ---- spin locks: some ten instructions are the longest time one is held ---- */

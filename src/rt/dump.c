@@ -61,9 +61,8 @@ void lade_rt_dump(FILE *out)
     if (!out || !rt)
         return;
     uint64_t n = print_fibers(rt, out);
-    uint64_t alive = __atomic_load_n(&rt->n_alive, __ATOMIC_RELAXED);
     (void)fprintf(out, "%" PRIu64 " tasks, %" PRIu64 " steps, %u workers\n", n,
-                  alive > n ? alive - n : 0, rt->n_workers);
+                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED), rt->n_workers);
 }
 
 void lade_rt_stats_get(lade_rt_stats *out)
@@ -75,7 +74,8 @@ void lade_rt_stats_get(lade_rt_stats *out)
     if (!rt)
         return;
     out->workers = rt->n_workers;
-    out->tasks = __atomic_load_n(&rt->n_alive, __ATOMIC_RELAXED);
+    out->tasks = __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) +
+                 __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < rt->n_workers; i++) {
         const struct lr_worker *w = &rt->worker[i];
         out->started += __atomic_load_n(&w->n_started, __ATOMIC_RELAXED);

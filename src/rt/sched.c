@@ -16,8 +16,6 @@
  *
  *     pusher: push; light fence; watched == 0 -> wake       watcher: watched = 0; heavy fence; look at all queues; sleep
  */
-#include <time.h>
-
 #include "base/clock.h"
 #include "rt/ctx.h"
 #include "rt/runq.h"
@@ -70,13 +68,11 @@ static inline void tell_arrive(void *fake)
 
 static void begin_fiber(void);
 
-/* The context to go to; binds a stack at the first run. NULL when there is no memory for one. */
+/* The context to go to; binds a stack at the first run. */
 static inline void *take_context(struct lr_worker *w, struct lr_fiber *f)
 {
     if (LB_UNLIKELY(!f->stack)) {
         struct lr_stack *s = lr_stack_get(lr_runtime, w);
-        if (!s)
-            return NULL;
         f->stack = s;
         f->task.go = NULL;
         return lr_ctx_make(s->low, lr_stack_top(s), begin_fiber);
@@ -108,11 +104,9 @@ static inline void *choose(struct lr_worker *w, struct lr_task *t, struct lr_fib
     *to = NULL;
     if (LB_LIKELY(t && LR_KIND(t) == LR_FIBER)) {
         void *sp = take_context(w, (struct lr_fiber *)(void *)t);
-        if (LB_LIKELY(sp != NULL)) {
-            *to = (struct lr_fiber *)(void *)t;
-            set_current(w, t);
-            return sp;
-        }
+        *to = (struct lr_fiber *)(void *)t;
+        set_current(w, t);
+        return sp;
     }
     w->handoff = t;
     set_current(w, NULL);
@@ -306,7 +300,7 @@ static int64_t housekeep(struct lr_rt *rt, struct lr_worker *w)
     w->stamp = (uint32_t)(now >> LR_STAMP_SHIFT);
     int used = w->allotted - w->countdown;
     if (used > 0) {
-        w->n_switches += (uint64_t)used;
+        lr_count(&w->n_switches, (uint64_t)used);
         __atomic_store_n(&w->published, (uint32_t)w->n_switches, __ATOMIC_RELAXED);
         int64_t each = (now - w->kept_at) / used + 1;
         w->allotted = (int)LB_MAX(1, LB_MIN(TICK, TICK_TIME / each));
@@ -347,7 +341,7 @@ static struct lr_task *steal(struct lr_rt *rt, struct lr_worker *w)
         struct lr_task *t = lr_runq_steal(&v->runq, &v->steal_lock, w->stamp, &n);
         if (!t)
             continue;
-        w->n_stolen += n;
+        lr_count(&w->n_stolen, n);
         ready_all_fresh(t->next);
         return t;
     }
@@ -418,7 +412,7 @@ static void sleep_polling(struct lr_rt *rt, struct lr_worker *w, int64_t until, 
         all_idle(rt) <= alone && !__atomic_load_n(&rt->stopping, __ATOMIC_RELAXED) &&
         !__atomic_load_n(&rt->shared_wanted, __ATOMIC_RELAXED)) {
         lr_poller_poll(p, until, &ready);
-        w->n_wakeups++;
+        lr_count(&w->n_wakeups, 1);
     }
     __atomic_store_n(&p->asleep, 0, __ATOMIC_SEQ_CST);
     lr_spin_unlock(&p->polling);
@@ -431,7 +425,7 @@ static bool is_deadlock(struct lr_rt *rt)
     return all_idle(rt) && !rt->hosted && __atomic_load_n(&rt->n_foreign, __ATOMIC_ACQUIRE) == 0 &&
            lr_outer_count() == 0 && __atomic_load_n(&rt->poller.n_waiting, __ATOMIC_ACQUIRE) == 0 &&
            lr_timers_next(rt) == LADE_FOREVER && !has_work(rt, NULL) &&
-           __atomic_load_n(&rt->n_alive, __ATOMIC_ACQUIRE) > 0 &&
+           __atomic_load_n(&rt->n_fibers, __ATOMIC_ACQUIRE) > 0 &&
            !__atomic_load_n(&rt->stopping, __ATOMIC_ACQUIRE);
 }
 
@@ -496,7 +490,7 @@ static void begin_idle(struct lr_rt *rt, struct lr_worker *w)
     }
     while (!__atomic_load_n(&w->futex, __ATOMIC_ACQUIRE))
         lr_futex_wait(&w->futex, 0, LADE_FOREVER);
-    w->n_wakeups++;
+    lr_count(&w->n_wakeups, 1);
 }
 
 /* The watcher becomes busy: the next sleeper takes its place. */
@@ -550,13 +544,6 @@ void lr_sched_run(struct lr_worker *w)
             continue;
         }
         struct lr_fiber *f = (struct lr_fiber *)(void *)t;
-        void *sp = take_context(w, f);
-        if (sp) {
-            enter_fiber(w, f, sp);
-        } else { /* no memory for a stack: others may end and give theirs back */
-            lr_runq_push(&w->runq, t, w->stamp);
-            struct timespec ms = {.tv_nsec = 1000000};
-            (void)nanosleep(&ms, NULL);
-        }
+        enter_fiber(w, f, take_context(w, f));
     }
 }

@@ -22,20 +22,20 @@
 #    define TELL_VALGRIND(low, high) ((void)0)
 #endif
 
-#define SLAB_SLOTS       64
-#define PAGE             4096
-#define COLOURS          16
-#define COLOUR_STEP      192
-#define WORKER_KEEPS     128  /* free stacks */
-#define RUNTIME_KEEPS    1024 /* free stacks with their pages */
-#define SIGSTACK_SIZE    (64 * 1024)
-#define GUARD_INSTALL    102 /* MADV_GUARD_INSTALL of newer headers */
-#define NEXT_FREE(stack) ((stack)->next)
+#define SLAB_SLOTS    64
+#define PAGE          4096
+#define COLOURS       16
+#define COLOUR_STEP   192
+#define RUNTIME_KEEPS 1024 /* free stacks with their pages */
+#define SIGSTACK_SIZE (64 * 1024)
+#define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL of newer headers */
 
 struct lr_slab {
-    struct lr_slab *next;
+    struct lr_slab *next;  /* every slab */
+    struct lr_slab *fresh; /* those with slots that were never used */
     char *base;
     size_t slot_size;
+    size_t used; /* slots given out at least once */
 };
 
 static void guard(char *page)
@@ -45,43 +45,57 @@ static void guard(char *page)
     (void)mprotect(page, PAGE, PROT_NONE); /* or none: every mapping that is allowed is in use */
 }
 
-/* Maps a slab, puts all but one of its slots into the pool, returns the one. Under the pool lock. */
-static struct lr_stack *map_slab(struct lr_rt *rt)
+/* Address space for 64 more, no memory. Under the pool lock. */
+static bool map_slab(struct lr_rt *rt)
 {
     struct lr_slab *slab = lb_malloc(sizeof(*slab));
     if (!slab)
-        return NULL;
-    size_t size = rt->stack_size;
-    char *base = mmap(NULL, size * SLAB_SLOTS, PROT_READ | PROT_WRITE,
+        return false;
+    size_t size = rt->stack_size * SLAB_SLOTS;
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
         lb_free(slab);
-        return NULL;
+        return false;
     }
-    (void)madvise(base, size * SLAB_SLOTS, MADV_NOHUGEPAGE);
-    *slab = (struct lr_slab){.next = rt->slabs, .base = base, .slot_size = size};
-    rt->slabs = slab;
-    struct lr_stack *got = NULL;
-    for (size_t i = SLAB_SLOTS; i-- > 0;) {
-        char *low = base + i * size;
-        guard(low);
-        size_t used = 64 + i % COLOURS * COLOUR_STEP;
-        struct lr_stack *s = (void *)(low + size - used);
-        TELL_VALGRIND(low + PAGE, low + size);
-        if (i > 0) { /* writing would touch the page: only what is used next is touched */
-            s->next = got;
-            s->low = low + PAGE;
-            s->tsan = NULL;
-            got = s;
-            continue;
-        }
-        *s = (struct lr_stack){.next = got, .low = low + PAGE};
-        got = s;
-    }
-    rt->n_stacks += SLAB_SLOTS;
-    rt->stacks = NEXT_FREE(got);
-    rt->n_free_stacks += SLAB_SLOTS - 1;
-    return got;
+    (void)madvise(base, size, MADV_NOHUGEPAGE);
+    *slab = (struct lr_slab){
+        .next = rt->slabs, .fresh = rt->fresh, .base = base, .slot_size = rt->stack_size};
+    rt->slabs = rt->fresh = slab;
+    lr_count(&rt->n_stacks, SLAB_SLOTS);
+    return true;
+}
+
+int lr_stack_reserve_slow(struct lr_rt *rt)
+{
+    bool done = true;
+    lr_hard_lock(&rt->pool_lock);
+    while (done && lr_stack_is_short(rt))
+        done = map_slab(rt);
+    lr_spin_unlock(&rt->pool_lock);
+    return done ? 0 : -LADE_ENOMEM;
+}
+
+static struct lr_stack *slot_of(const struct lr_slab *slab, size_t i)
+{
+    char *end = slab->base + (i + 1) * slab->slot_size;
+    return (void *)(end - 64 - i % COLOURS * COLOUR_STEP);
+}
+
+/* A slot that was never used. Under the pool lock. */
+static struct lr_stack *take_fresh(struct lr_rt *rt)
+{
+    struct lr_slab *slab = rt->fresh;
+    LB_CHECK(slab); /* lr_stack_reserve has seen to it */
+    size_t i = slab->used++;
+    if (slab->used == SLAB_SLOTS)
+        rt->fresh = slab->fresh;
+    char *low = slab->base + i * slab->slot_size;
+    guard(low);
+    TELL_VALGRIND(low + PAGE, low + slab->slot_size);
+    struct lr_stack *s = slot_of(slab, i);
+    *s = (struct lr_stack){.low = low + PAGE};
+    return s;
 }
 
 static struct lr_stack *get_shared(struct lr_rt *rt)
@@ -90,9 +104,9 @@ static struct lr_stack *get_shared(struct lr_rt *rt)
     struct lr_stack *s = rt->stacks;
     if (s) {
         rt->stacks = s->next;
-        rt->n_free_stacks--;
+        lr_count(&rt->n_free_stacks, (uint64_t)-1);
     } else {
-        s = map_slab(rt);
+        s = take_fresh(rt);
     }
     lr_spin_unlock(&rt->pool_lock);
     return s;
@@ -108,19 +122,19 @@ struct lr_stack *lr_stack_get(struct lr_rt *rt, struct lr_worker *w)
         s = get_shared(rt);
     }
 #if LR_TSAN
-    if (s && !s->tsan)
+    if (!s->tsan)
         s->tsan = __tsan_create_fiber(0);
 #endif
 #if LR_ASAN
-    if (s) /* frames that a task never returned from */
-        __asan_unpoison_memory_region(s->low, (size_t)((char *)s - s->low));
+    /* Frames that a task never returned from. */
+    __asan_unpoison_memory_region(s->low, (size_t)((char *)s - s->low));
 #endif
     return s;
 }
 
 void lr_stack_trim(struct lr_rt *rt, struct lr_worker *w)
 {
-    while (w->n_stacks > WORKER_KEEPS) {
+    while (w->n_stacks > LR_STACKS_KEPT) {
         struct lr_stack *s = w->stacks;
         w->stacks = s->next;
         w->n_stacks--;
@@ -132,7 +146,7 @@ void lr_stack_trim(struct lr_rt *rt, struct lr_worker *w)
         lr_hard_lock(&rt->pool_lock);
         s->next = rt->stacks;
         rt->stacks = s;
-        rt->n_free_stacks++;
+        lr_count(&rt->n_free_stacks, 1);
         lr_spin_unlock(&rt->pool_lock);
     }
 }
@@ -152,7 +166,7 @@ void lr_stack_free_all(struct lr_rt *rt)
         (void)munmap(slab->base, slab->slot_size * SLAB_SLOTS);
         lb_free(slab);
     }
-    rt->slabs = NULL;
+    rt->slabs = rt->fresh = NULL;
     rt->stacks = NULL;
 }
 

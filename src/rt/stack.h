@@ -19,7 +19,27 @@ struct lr_stack {
     void *tsan;            /* ThreadSanitizer's view of what runs on it */
 };
 
-/* A stack, or NULL when memory or address space is out. */
+/*
+ * Address space is reserved when a task is started, where want of it can be reported: one slot for each living fiber, and for
+ * what lies unused in the workers' pools. lr_stack_get then never fails.
+ */
+#define LR_STACKS_KEPT  32                    /* free ones a worker keeps */
+#define LR_STACKS_SLACK (LR_STACKS_KEPT + 72) /* and what it may gather between two trims */
+
+static inline bool lr_stack_is_short(struct lr_rt *rt)
+{
+    return __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) + rt->n_workers * LR_STACKS_SLACK >=
+           __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED);
+}
+
+int lr_stack_reserve_slow(struct lr_rt *rt);
+
+/* 0, or -LADE_ENOMEM. */
+static inline int lr_stack_reserve(struct lr_rt *rt)
+{
+    return LB_UNLIKELY(lr_stack_is_short(rt)) ? lr_stack_reserve_slow(rt) : 0;
+}
+
 struct lr_stack *lr_stack_get(struct lr_rt *rt, struct lr_worker *w);
 
 static inline void lr_stack_put(struct lr_worker *w, struct lr_stack *s)

@@ -28,7 +28,7 @@ int lade_step_start(lade_step *s, lade_step_next (*fn)(lade_step *), lade_taskgr
     int rc = lr_group_enter(s->group, NULL);
     if (rc < 0)
         return rc;
-    (void)__atomic_fetch_add(&rt->n_alive, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&rt->n_steps, 1, __ATOMIC_RELAXED);
     lr_ready_fresh(task_of(s));
     return 0;
 }
@@ -50,7 +50,7 @@ void lr_step_run(struct lr_worker *w, struct lr_task *t)
     __atomic_store_n(&w->cur, NULL, __ATOMIC_RELAXED);
     switch (next) {
     case LADE_STEP_DONE:
-        (void)__atomic_fetch_sub(&lr_runtime->n_alive, 1, __ATOMIC_RELAXED);
+        (void)__atomic_fetch_sub(&lr_runtime->n_steps, 1, __ATOMIC_RELAXED);
         lr_group_leave(g, NULL, 0);
         return;
     case LADE_STEP_WAIT:

@@ -2,6 +2,7 @@
 #include "rt/task.h"
 
 #include "base/mem.h"
+#include "rt/stack.h"
 
 #define SLAB_FIBERS  32
 #define WORKER_KEEPS 1024
@@ -114,9 +115,9 @@ static void recycle(struct lr_worker *w, struct lr_fiber *f)
 static void count_alive(struct lr_rt *rt, int64_t by)
 {
     if (lr_self.solo)
-        __atomic_store_n(&rt->n_alive, rt->n_alive + (uint64_t)by, __ATOMIC_RELAXED);
+        lr_count(&rt->n_fibers, (uint64_t)by);
     else
-        (void)__atomic_fetch_add(&rt->n_alive, (uint64_t)by, __ATOMIC_RELAXED);
+        (void)__atomic_fetch_add(&rt->n_fibers, (uint64_t)by, __ATOMIC_RELAXED);
 }
 
 void lr_fiber_end(struct lr_worker *w, struct lr_fiber *f, int code)
@@ -134,9 +135,14 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
     if (!rt)
         return -LADE_EPERM;
     struct lr_worker *w = lr_worker();
-    struct lr_fiber *f = lr_fiber_new(w);
-    if (LB_UNLIKELY(!f))
+    if (LB_UNLIKELY(!w && __atomic_load_n(&lr_solo_on, __ATOMIC_ACQUIRE)))
+        lr_solo_end();
+    count_alive(rt, 1);
+    struct lr_fiber *f = lr_stack_reserve(rt) == 0 ? lr_fiber_new(w) : NULL;
+    if (LB_UNLIKELY(!f)) {
+        count_alive(rt, -1);
         return -LADE_ENOMEM;
+    }
     f->stack = NULL;
     f->is_coded = s->coded != NULL;
     if (f->is_coded)
@@ -155,16 +161,16 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
     int rc = lr_group_enter(g, f);
     if (LB_UNLIKELY(rc < 0)) {
         recycle(w, f);
+        count_alive(rt, -1);
         return rc;
     }
     __atomic_store_n(&f->alive, true, __ATOMIC_RELAXED);
     if (out)
         *out = (lade_task){.at = f, .serial = f->life >> 1};
-    count_alive(rt, 1);
     lr_ready_fresh(&f->task);
     if (!w)
         return 0;
-    w->n_started++;
+    lr_count(&w->n_started, 1);
     struct lr_task *me = lr_cur();
     if (LB_UNLIKELY(__atomic_load_n(&w->runq.n, __ATOMIC_RELAXED) > YIELD_ABOVE) && me &&
         LR_KIND(me) == LR_FIBER)

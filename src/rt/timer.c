@@ -76,7 +76,7 @@ static void heap_remove(struct lr_shard *s, lade_timer *t)
     }
     t->next = t->prev = NULL;
     t->state = TIMER_IDLE;
-    s->n--;
+    lr_count(&s->n, (uint64_t)-1);
 }
 
 static void publish(struct lr_shard *s)
@@ -99,7 +99,7 @@ static bool insert(struct lr_shard *s, lade_timer *t, int64_t at)
     t->at = at;
     t->state = TIMER_ARMED;
     s->root = meld(s->root, t);
-    s->n++;
+    lr_count(&s->n, 1);
     if (s->root != t)
         return false;
     publish(s);

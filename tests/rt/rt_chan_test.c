@@ -141,7 +141,8 @@ static int consume(void *arg)
         uint64_t who = mark >> 32;
         uint64_t number = mark & 0xffffffff;
         EXPECT(who < 8);
-        EXPECT(last[who & 7] == UINT64_MAX || number > last[who & 7]); /* first in, first out for each producer */
+        EXPECT(last[who & 7] == UINT64_MAX ||
+               number > last[who & 7]); /* first in, first out for each producer */
         last[who & 7] = number;
         EXPECT(f->elem == 8 || v[f->elem - 1] == (mark * 31 >> 3 & 0xff));
         sum += number;

@@ -30,10 +30,10 @@ static inline void rig_note(const char *what, int line)
         (void)snprintf(rig_failed_at, sizeof(rig_failed_at), "line %d", line);
 }
 
-#define EXPECT(cond)                    \
-    do {                                \
-        if (!(cond))                    \
-            rig_note(#cond, __LINE__);  \
+#define EXPECT(cond)                   \
+    do {                               \
+        if (!(cond))                   \
+            rig_note(#cond, __LINE__); \
     } while (0)
 
 static inline void rig_check(void)

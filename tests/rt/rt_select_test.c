@@ -81,7 +81,8 @@ static int odd_cases(void *arg)
     uint64_t w = 0;
     lade_case twice[2] = {LADE_RECV(c, &v), LADE_RECV(c, &w)};
     EXPECT(lade_chan_select(twice, 2, 0) == -LADE_ETIMEDOUT);
-    EXPECT(lade_chan_select(twice, 2, rig_in_ms(2)) == -LADE_ETIMEDOUT); /* enlisted twice in one list */
+    EXPECT(lade_chan_select(twice, 2, rig_in_ms(2)) ==
+           -LADE_ETIMEDOUT); /* enlisted twice in one list */
     uint64_t five = 5;
     EXPECT(lade_chan_send(c, &five) == 0);
     int at = lade_chan_select(twice, 2, LADE_FOREVER);

@@ -1,0 +1,398 @@
+/* Sockets: R28, C-107, C-108; the blocking pool and bridges. */
+#include "rt_rig.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- echo ---- */
+
+struct server {
+    lade_fd *listener;
+    char addr[32];
+    lade_taskgroup conns;
+    uint64_t connections, bytes, clients;
+    unsigned rounds;
+};
+
+struct conn {
+    struct server *s;
+    lade_fd *fd;
+};
+
+static int echo(void *arg)
+{
+    struct conn *c = arg;
+    char buf[512];
+    long n;
+    while ((n = lade_fd_read(c->fd, buf, sizeof(buf), LADE_FOREVER)) > 0) {
+        if (lade_fd_write(c->fd, buf, (size_t)n, LADE_FOREVER) != n)
+            break;
+        rig_add(&c->s->bytes, (uint64_t)n);
+    }
+    EXPECT(lade_fd_close(c->fd) == 0);
+    free(c);
+    return 0;
+}
+
+static int serve(void *arg)
+{
+    struct server *s = arg;
+    lade_fd *fd;
+    int rc;
+    while ((rc = lade_net_accept(s->listener, LADE_FOREVER, &fd)) == 0) {
+        struct conn *c = malloc(sizeof(*c));
+        *c = (struct conn){.s = s, .fd = fd};
+        rig_add(&s->connections, 1);
+        EXPECT(lade_taskgroup_start(&s->conns, NULL, echo, c) == 0);
+    }
+    EXPECT(rc == -LADE_ECANCELED); /* closed while it was parked here */
+    return 0;
+}
+
+static int open_server(struct server *s, lade_taskgroup *g)
+{
+    int rc = lade_net_listen("127.0.0.1:0", &s->listener);
+    EXPECT(rc == 0);
+    (void)snprintf(s->addr, sizeof(s->addr), "127.0.0.1:%d", lade_net_port(s->listener));
+    EXPECT(lade_taskgroup_start(g, NULL, serve, s) == 0);
+    return rc;
+}
+
+static int close_server(struct server *s, lade_taskgroup *g)
+{
+    lade_task_yield();
+    EXPECT(lade_fd_close(s->listener) == 0);
+    EXPECT(lade_taskgroup_wait_until(g, LADE_FOREVER) == 0);
+    return lade_taskgroup_wait_until(&s->conns, LADE_FOREVER);
+}
+
+static bool read_all(lade_fd *fd, void *buf, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        long got = lade_fd_read(fd, (char *)buf + done, n - done, rig_in_ms(20000));
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* A stream of its own: each 8 bytes say whose and which they are. */
+static int client(void *arg)
+{
+    struct server *s = arg;
+    uint64_t me = rig_add(&s->clients, 1);
+    for (unsigned i = 0; i < s->rounds; i++) {
+        lade_fd *fd;
+        int rc = lade_net_connect(s->addr, rig_in_ms(20000), &fd);
+        EXPECT(rc == 0);
+        if (rc < 0)
+            return rc;
+        for (uint64_t j = 0; j < 3; j++) {
+            uint64_t mark = me << 32 | (uint64_t)i << 8 | j;
+            uint64_t back = 0;
+            EXPECT(lade_fd_write(fd, &mark, sizeof(mark), LADE_FOREVER) == sizeof(mark));
+            EXPECT(read_all(fd, &back, sizeof(back)));
+            EXPECT(back == mark); /* no foreign bytes */
+        }
+        EXPECT(lade_fd_close(fd) == 0);
+    }
+    return 0;
+}
+
+static int echo_with(void *arg)
+{
+    struct server s = {.rounds = 5};
+    unsigned clients = *(unsigned *)arg;
+    lade_taskgroup g = {0};
+    lade_taskgroup cs = {0};
+    EXPECT(open_server(&s, &g) == 0);
+    for (unsigned i = 0; i < clients; i++)
+        EXPECT(lade_taskgroup_start(&cs, NULL, client, &s) == 0);
+    EXPECT(lade_taskgroup_wait_until(&cs, LADE_FOREVER) == 0);
+    EXPECT(s.connections == (uint64_t)clients * s.rounds && s.bytes == s.connections * 24);
+    return close_server(&s, &g);
+}
+
+/* C-107: descriptors are closed and their numbers used again all the time, and every stream stays its own. */
+static void r28_clients_echo_while_descriptor_numbers_are_reused(void **state)
+{
+    (void)state;
+    unsigned clients = 100;
+    for (unsigned w = 1; w <= 2; w++)
+        assert_int_equal(rig_run(w, echo_with, &clients), 0);
+}
+
+static int keep_open(void *arg)
+{
+    unsigned n = *(unsigned *)arg;
+    struct server s = {0};
+    lade_taskgroup g = {0};
+    EXPECT(open_server(&s, &g) == 0);
+    lade_fd **fd = calloc(n, sizeof(lade_fd *));
+    for (unsigned i = 0; i < n; i++)
+        EXPECT(lade_net_connect(s.addr, rig_in_ms(20000), &fd[i]) == 0);
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t mark = i;
+        EXPECT(lade_fd_write(fd[i], &mark, 8, LADE_FOREVER) == 8);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t back = 0;
+        EXPECT(read_all(fd[i], &back, 8) && back == i);
+        EXPECT(lade_fd_close(fd[i]) == 0);
+    }
+    free(fd);
+    return close_server(&s, &g);
+}
+
+static void r28_thousands_of_connections_at_once(void **state)
+{
+    (void)state;
+    struct rlimit files;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    unsigned n = files.rlim_cur > 21000 ? 10000 : (unsigned)files.rlim_cur / 2 - 50;
+    if (rig_rounds(1) == 1 && n > 2000)
+        n = 2000; /* all of them in long mode */
+    assert_int_equal(rig_run(2, keep_open, &n), 0);
+}
+
+/* ---- the ends of a connection ---- */
+
+static int read_parked(void *arg)
+{
+    char byte;
+    EXPECT(lade_fd_read(arg, &byte, 1, LADE_FOREVER) == -LADE_ECANCELED);
+    return 0;
+}
+
+static int write_slowly(void *arg)
+{
+    static char big[1 << 20];
+    EXPECT(lade_fd_write(arg, big, sizeof(big), LADE_FOREVER) == sizeof(big));
+    return 0;
+}
+
+static int ends(void *arg)
+{
+    (void)arg;
+    int pair[2];
+    lade_fd *a;
+    lade_fd *b;
+    char byte = 'x';
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    EXPECT(lade_fd_open(pair[0], &a) == 0 && lade_fd_open(pair[1], &b) == 0);
+    lade_taskgroup g = {0};
+    EXPECT(lade_taskgroup_start(&g, NULL, read_parked, a) == 0);
+    (void)lade_task_sleep_until(rig_in_ms(2));
+    EXPECT(lade_fd_read(a, &byte, 1, 0) == -LADE_ETIMEDOUT);
+    EXPECT(lade_fd_read(a, &byte, 1, rig_in_ms(2)) == -LADE_ETIMEDOUT);
+    EXPECT(lade_fd_close(a) == 0); /* under a parked reader */
+    EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == 0);
+    EXPECT(lade_fd_read(b, &byte, 1, LADE_FOREVER) == 0);          /* end of stream */
+    EXPECT(lade_fd_write(b, &byte, 1, LADE_FOREVER) == -LADE_EIO); /* no SIGPIPE */
+    EXPECT(lade_fd_close(b) == 0);
+
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    EXPECT(lade_fd_open(pair[0], &a) == 0 && lade_fd_open(pair[1], &b) == 0);
+    EXPECT(lade_taskgroup_start(&g, NULL, write_slowly, a) ==
+           0); /* far more than fits: many partial writes */
+    static char buf[1 << 20];
+    EXPECT(read_all(b, buf, sizeof(buf)));
+    EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == 0);
+    EXPECT(lade_fd_wait(a, LADE_FD_WRITE, rig_in_ms(1000)) == 0);
+    EXPECT(lade_fd_wait(a, 3, 0) == -LADE_EINVAL);
+    EXPECT(lade_fd_close(a) == 0 && lade_fd_close(b) == 0);
+    EXPECT(lade_net_connect("127.0.0.1:1", rig_in_ms(5000), &a) == -LADE_EUNAVAILABLE);
+    return 0;
+}
+
+static void r28_close_end_reset_and_partial_writes(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_run(1, ends, NULL), 0);
+    assert_int_equal(rig_run(2, ends, NULL), 0);
+}
+
+/* ---- C-108 ---- */
+
+struct batch {
+    lade_fd *a, *b;
+    lade_fd *fresh[2];
+    uint64_t handled;
+};
+
+static int handle_first(void *arg)
+{
+    struct batch *k = arg;
+    char byte;
+    EXPECT(lade_fd_read(k->a, &byte, 1, LADE_FOREVER) == 1);
+    /* Both are ready in the same poll. Close both and open two others: they get the same numbers. */
+    EXPECT(lade_fd_close(k->a) == 0 && lade_fd_close(k->b) == 0);
+    int end[2];
+    EXPECT(pipe(end) == 0);
+    EXPECT(lade_fd_open(end[0], &k->fresh[0]) == 0);
+    EXPECT(lade_fd_open(end[1], &k->fresh[1]) == 0);
+    EXPECT(lade_fd_wait(k->fresh[0], LADE_FD_READ, rig_in_ms(20)) ==
+           -LADE_ETIMEDOUT); /* no stale event */
+    rig_add(&k->handled, 1);
+    EXPECT(lade_fd_close(k->fresh[0]) == 0 && lade_fd_close(k->fresh[1]) == 0);
+    return 0;
+}
+
+static int wait_second(void *arg)
+{
+    struct batch *k = arg;
+    int rc = lade_fd_wait(k->b, LADE_FD_READ, LADE_FOREVER);
+    EXPECT(rc == 0 || rc == -LADE_ECANCELED || rc == -LADE_EINVAL);
+    return 0;
+}
+
+static int stale_events(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        struct batch k = {0};
+        int x[2];
+        int y[2];
+        EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, x) == 0);
+        EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, y) == 0);
+        EXPECT(lade_fd_open(x[0], &k.a) == 0 && lade_fd_open(y[0], &k.b) == 0);
+        lade_taskgroup g = {0};
+        EXPECT(lade_taskgroup_start(&g, NULL, handle_first, &k) == 0);
+        EXPECT(lade_taskgroup_start(&g, NULL, wait_second, &k) == 0);
+        for (int j = 0; j < 5; j++)
+            lade_task_yield();
+        EXPECT(write(x[1], "x", 1) == 1 && write(y[1], "y", 1) == 1);
+        EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == 0);
+        EXPECT(k.handled == 1);
+        (void)close(x[1]);
+        (void)close(y[1]);
+    }
+    return 0;
+}
+
+/* C-108: events of a descriptor that was closed meanwhile do not hit the one that got its number. */
+static void stale_events_are_dropped(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_run(1, stale_events, NULL), 0);
+    assert_int_equal(rig_run(2, stale_events, NULL), 0);
+}
+
+/* ---- blocking pool ---- */
+
+struct block {
+    uint64_t running, most, done;
+};
+
+static void block(void *arg)
+{
+    struct block *b = arg;
+    uint64_t n = rig_add(&b->running, 1);
+    if (n > rig_get(&b->most))
+        __atomic_store_n(&b->most, n, __ATOMIC_SEQ_CST);
+    (void)usleep(20000);
+    rig_add(&b->running, (uint64_t)-1);
+    rig_add(&b->done, 1);
+}
+
+static int call_blocking(void *arg)
+{
+    return lade_blocking_run(block, arg);
+}
+
+static int block_many(void *arg)
+{
+    lade_taskgroup g = {0};
+    for (int i = 0; i < 30; i++)
+        EXPECT(lade_taskgroup_start(&g, NULL, call_blocking, arg) == 0);
+    int64_t t0 = lade_clock_now();
+    for (int i = 0; i < 100; i++)
+        lade_task_yield(); /* we run on while they block */
+    EXPECT(lade_clock_now() - t0 < LADE_SECOND);
+    return lade_taskgroup_wait_until(&g, LADE_FOREVER);
+}
+
+static void blocking_calls_wait_on_threads_of_their_own(void **state)
+{
+    (void)state;
+    for (unsigned w = 1; w <= 2; w++) {
+        struct block b = {0};
+        lade_rt_opts o = {.workers = w, .blocking_max = 4};
+        assert_int_equal(lade_rt_run(&o, block_many, &b), 0);
+        rig_check();
+        assert_int_equal(b.done, 30);
+        assert_true(b.most >= 1 && b.most <= 4); /* the bound holds, the rest waited */
+    }
+    struct block outside = {0};
+    assert_int_equal(lade_blocking_run(block, &outside), 0); /* no runtime: called directly */
+    assert_int_equal(outside.done, 1);
+}
+
+/* ---- bridges ---- */
+
+struct host {
+    lade_bridge *b;
+    uint64_t back;
+};
+
+static void come_back(void *arg)
+{
+    struct host *h = arg;
+    h->back++;
+}
+
+static int answer(void *arg)
+{
+    struct host *h = arg;
+    EXPECT(lade_bridge_back(h->b, come_back, h) == 0);
+    return 42;
+}
+
+static int answer_late(void *arg)
+{
+    (void)arg;
+    (void)lade_task_sleep_until(rig_in_ms(30));
+    return 1;
+}
+
+static void bridges_carry_calls_both_ways(void **state)
+{
+    (void)state;
+    lade_rt *rt;
+    assert_int_equal(lade_rt_start(NULL, &rt), 0);
+    struct host h = {0};
+    assert_int_equal(lade_bridge_open(rt, &h.b), 0);
+    assert_int_equal(lade_bridge_drain(h.b), 0);
+    assert_int_equal(lade_bridge_call(h.b, answer, &h, LADE_FOREVER), 42);
+    struct pollfd p = {.fd = lade_bridge_fd(h.b), .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 20000), 1);
+    assert_int_equal(lade_bridge_drain(h.b), 1);
+    assert_int_equal(h.back, 1);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    assert_int_equal(lade_bridge_call(h.b, answer_late, NULL, rig_in_ms(1)), -LADE_ETIMEDOUT);
+    assert_int_equal(lade_bridge_post(NULL, come_back, NULL), -LADE_EINVAL);
+    lade_bridge_close(h.b);
+    assert_int_equal(lade_rt_stop(rt, LADE_FOREVER), 0);
+    rig_check();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r28_clients_echo_while_descriptor_numbers_are_reused),
+        cmocka_unit_test(r28_thousands_of_connections_at_once),
+        cmocka_unit_test(r28_close_end_reset_and_partial_writes),
+        cmocka_unit_test(stale_events_are_dropped),
+        cmocka_unit_test(blocking_calls_wait_on_threads_of_their_own),
+        cmocka_unit_test(bridges_carry_calls_both_ways),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
