@@ -19,7 +19,7 @@ struct waiter {
     lade_mutex lock;
     lade_fd *fd;
     lade_gate release;
-    uint64_t started, ended, leave;
+    uint64_t started, begun, ended, leave;
     int rc;
     lade_task self;
     int64_t cancelled_at, returned_at;
@@ -28,6 +28,7 @@ struct waiter {
 static void block_for_a_while(void *arg)
 {
     struct waiter *w = arg;
+    rig_add(&w->begun, 1);
     while (!rig_get(&w->leave))
         (void)usleep(500);
     rig_add(&w->ended, 1);
@@ -100,6 +101,8 @@ static int cancel_everywhere(void *arg)
         EXPECT(lade_taskgroup_start(&g, NULL, wait_and_note, &w) == 0);
         EXPECT(rig_reaches(&w.started, 1));
         (void)lade_task_sleep_until(rig_in_ms(2));
+        if (i == BLOCKING)
+            EXPECT(rig_reaches(&w.begun, 1));
         w.cancelled_at = lade_clock_now();
         EXPECT(lade_task_cancel(w.self) == 0);
         EXPECT(lade_task_cancel(w.self) == 0);

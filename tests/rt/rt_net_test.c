@@ -183,8 +183,8 @@ static int ends(void *arg)
 {
     (void)arg;
     int pair[2];
-    lade_fd *a;
-    lade_fd *b;
+    lade_fd *a = NULL;
+    lade_fd *b = NULL;
     char byte = 'x';
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     EXPECT(lade_fd_open(pair[0], &a) == 0 && lade_fd_open(pair[1], &b) == 0);
