@@ -193,7 +193,9 @@ static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *
         return -LADE_EPERM;
     }
     struct lr_wait node;
-    lr_wait_begin(&node, t, (void *)(uintptr_t)value);
+    void *slot;
+    memcpy(&slot, &value, sizeof(slot)); /* a sender's slot is only read */
+    lr_wait_begin(&node, t, slot);
     lr_waitlist_push(&c->send, &node);
     lr_chan_unlock(c);
     LR_CHAOS();

@@ -252,7 +252,8 @@ static inline struct lr_rt *lr_rt_get(void)
 }
 
 /* A counter with one writer that others read now and then. */
-static inline void lr_count(uint64_t *c, uint64_t by)
+static inline void lr_count(uint64_t *c,
+                            uint64_t by) /* NOLINT(readability-non-const-parameter): written */
 {
     __atomic_store_n(c, *c + by, __ATOMIC_RELAXED);
 }
@@ -264,6 +265,7 @@ void lr_spin_slow(uint32_t *l);
 void lr_solo_end(void);
 extern uint32_t lr_solo_on; /* atomic: some thread has lr_self.solo */
 
+/* NOLINTBEGIN(readability-non-const-parameter): the atomic builtins write */
 static inline void lr_spin_lock(uint32_t *l)
 {
     if (LB_LIKELY(lr_self.solo))
@@ -297,5 +299,7 @@ static inline bool lr_hard_trylock(uint32_t *l)
     uint32_t free = 0;
     return __atomic_compare_exchange_n(l, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
+
+/* NOLINTEND(readability-non-const-parameter) */
 
 #endif

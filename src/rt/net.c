@@ -123,7 +123,7 @@ int lade_net_port(lade_fd *l)
 {
     if (!l || lr_fd_enter(l) < 0)
         return -LADE_EINVAL;
-    struct sockaddr_storage s;
+    struct sockaddr_storage s = {0};
     socklen_t n = sizeof(s);
     int rc = -LADE_EINVAL;
     if (getsockname(l->fd, (struct sockaddr *)&s, &n) == 0) {
@@ -179,7 +179,6 @@ int lade_net_connect(const char *addr, int64_t until, lade_fd **out)
         return rc;
     int errnum = connect(fd, (struct sockaddr *)&a.s, a.n) < 0 ? errno : 0;
     if (errnum == EINPROGRESS) {
-        rc = 0;
         struct sockaddr_storage peer;
         socklen_t n = sizeof(peer);
         socklen_t len = sizeof(errnum);

@@ -29,7 +29,7 @@ __attribute__((noinline)) void lr_cur_set(struct lr_task *t)
 }
 #endif
 
-void lr_spin_slow(uint32_t *l)
+void lr_spin_slow(uint32_t *l) /* NOLINT(readability-non-const-parameter): written */
 {
     for (unsigned i = 1;; i++) {
         uint32_t free = 0;

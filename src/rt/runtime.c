@@ -12,8 +12,8 @@
 #include "rt/task.h"
 
 #define WORKERS_MAX  256
-#define STACK_MIN    (16 * 1024)
-#define STACK_MAX    (1024 * 1024 * 1024)
+#define STACK_MIN    ((size_t)16 * 1024)
+#define STACK_MAX    ((size_t)1024 * 1024 * 1024)
 #define BLOCKING_MAX 4096
 #define PAGE         4096
 
@@ -100,7 +100,7 @@ static int make_runtime(const lade_rt_opts *opts, bool hosted, struct lr_rt **ou
         return -LADE_ENOMEM;
     rt->poller.epoll = rt->poller.event = -1;
     rt->n_workers = o->workers ? o->workers : count_cpus();
-    rt->stack_size = o->stack_size ? o->stack_size : 64 * 1024;
+    rt->stack_size = o->stack_size ? o->stack_size : (size_t)64 * 1024;
     rt->hosted = hosted;
     rt->on_deadlock = o->on_deadlock;
     rt->deadlock_ctx = o->ctx;
