@@ -26,6 +26,17 @@ struct lr_pool {
     pthread_t thread[];
 };
 
+/* They fail only for misuse. */
+static void lock_pool(struct lr_pool *pool)
+{
+    LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+}
+
+static void unlock_pool(struct lr_pool *pool)
+{
+    LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+}
+
 static void drop(struct call *c)
 {
     if (__atomic_fetch_sub(&c->holders, 1, __ATOMIC_ACQ_REL) == 1)
@@ -43,27 +54,32 @@ static void serve(struct call *c)
     drop(c);
 }
 
+static void sleep_idle(struct lr_pool *pool)
+{
+    pool->n_idle++;
+    LB_CHECK(pthread_cond_wait(&pool->wake, &pool->lock) == 0);
+    pool->n_idle--;
+}
+
 static void *run_pool(void *p)
 {
     struct lr_pool *pool = p;
-    LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+    lock_pool(pool);
     for (;;) {
         struct call *c = pool->head;
         if (!c && pool->stop)
             break;
         if (!c) {
-            pool->n_idle++;
-            LB_CHECK(pthread_cond_wait(&pool->wake, &pool->lock) == 0);
-            pool->n_idle--;
+            sleep_idle(pool);
             continue;
         }
         pool->head = c->next;
         c->begun = true;
-        LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+        unlock_pool(pool);
         serve(c);
-        LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+        lock_pool(pool);
     }
-    LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+    unlock_pool(pool);
     return NULL;
 }
 
@@ -84,10 +100,10 @@ void lr_pool_stop(struct lr_rt *rt)
     struct lr_pool *pool = rt->blocking;
     if (!pool)
         return;
-    LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+    lock_pool(pool);
     pool->stop = true;
     LB_CHECK(pthread_cond_broadcast(&pool->wake) == 0);
-    LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+    unlock_pool(pool);
     for (unsigned i = 0; i < pool->n_threads; i++)
         LB_CHECK(pthread_join(pool->thread[i], NULL) == 0);
     LB_CHECK(pthread_cond_destroy(&pool->wake) == 0);
@@ -119,7 +135,7 @@ static bool call_thread(struct lr_pool *pool)
 /* Takes a call back that no thread has begun. */
 static bool withdraw(struct lr_pool *pool, struct call *c)
 {
-    LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+    lock_pool(pool);
     bool waits = !c->begun;
     if (waits) {
         struct call *before = NULL;
@@ -132,7 +148,7 @@ static bool withdraw(struct lr_pool *pool, struct call *c)
         if (pool->tail == c)
             pool->tail = before;
     }
-    LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+    unlock_pool(pool);
     return waits;
 }
 
@@ -153,7 +169,7 @@ int lade_blocking_run(void (*fn)(void *), void *arg)
     if (!c)
         return -LADE_ENOMEM;
     *c = (struct call){.fn = fn, .arg = arg, .task = t, .ticket = lr_ticket(t), .holders = 2};
-    LB_CHECK(pthread_mutex_lock(&pool->lock) == 0);
+    lock_pool(pool);
     (void)__atomic_fetch_add(&rt->n_foreign, 1, __ATOMIC_SEQ_CST);
     bool served = call_thread(pool);
     if (served) {
@@ -163,7 +179,7 @@ int lade_blocking_run(void (*fn)(void *), void *arg)
             pool->head = c;
         pool->tail = c;
     }
-    LB_CHECK(pthread_mutex_unlock(&pool->lock) == 0);
+    unlock_pool(pool);
     if (!served) {
         (void)lr_claim(t, c->ticket);
         (void)__atomic_fetch_sub(&rt->n_foreign, 1, __ATOMIC_SEQ_CST);

@@ -252,8 +252,8 @@ static inline struct lr_rt *lr_rt_get(void)
 }
 
 /* A counter with one writer that others read now and then. */
-static inline void lr_count(uint64_t *c,
-                            uint64_t by) /* NOLINT(readability-non-const-parameter): written */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the builtin writes */
+static inline void lr_count(uint64_t *c, uint64_t by)
 {
     __atomic_store_n(c, *c + by, __ATOMIC_RELAXED);
 }

@@ -34,8 +34,7 @@ static void *aligned_zero(size_t size)
     char *p = lb_calloc(1, rounded + 64);
     if (!p)
         return NULL;
-    char *a =
-        (char *)(((uintptr_t)p + 64) & ~(uintptr_t)63); /* at least one byte ahead for the offset */
+    char *a = p + 64 - ((uintptr_t)p & 63); /* at least one byte ahead, for the offset */
     a[-1] = (char)(a - p);
     return a;
 }

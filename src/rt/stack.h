@@ -54,7 +54,7 @@ void lr_stack_trim(struct lr_rt *rt, struct lr_worker *w);
 
 static inline void *lr_stack_top(struct lr_stack *s)
 {
-    return (void *)((uintptr_t)s & ~(uintptr_t)15);
+    return (char *)s - ((uintptr_t)s & 15);
 }
 
 /* Unmaps everything. No fiber may be left. */
