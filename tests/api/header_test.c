@@ -1,5 +1,6 @@
 /* The public header alone, as strict C11: it must stand on its own, and everything the README shows must compile. */
 #include <lade/lade.h>
+#include <lade/rt.h>
 
 static lade_outcome resize(lade_job *job, void *ctx)
 {

@@ -1,5 +1,6 @@
 // The public header as C++17: a C++ program enqueues and works without a wrapper.
 #include <lade/lade.h>
+#include <lade/rt.h>
 
 #include <string>
 

@@ -1,8 +1,8 @@
-/* tasks.c - spawn, cpu, mutex, idle */
+/* rt_tasks.c - spawn, cpu, mutex, idle */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/drivers/lade-rt/driver.h"
+#include "bench/drivers/lade-rt/rt_driver.h"
 
 /* ---- spawn ---- */
 
@@ -195,7 +195,8 @@ static int64_t resident_kb(void)
     long kb = 0;
     char line[256];
     while (f && fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "Rss: %ld", &kb) == 1) /* NOLINT(cert-err34-c): the kernel's own format */
+        /* NOLINTNEXTLINE(cert-err34-c): the format is the kernel's own */
+        if (sscanf(line, "Rss: %ld", &kb) == 1)
             break;
     }
     if (f)

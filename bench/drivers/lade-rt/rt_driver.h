@@ -1,4 +1,4 @@
-/* driver.h - what the workloads share: parameters, result, clock */
+/* rt_driver.h - what the workloads share: parameters, result, clock */
 #ifndef LADE_BENCH_RT_DRIVER_H
 #define LADE_BENCH_RT_DRIVER_H
 

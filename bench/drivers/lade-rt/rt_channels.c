@@ -1,7 +1,7 @@
-/* channels.c - spsc, mpsc, mpmc, pingpong, select: messages are u64 values 0..n-1, checked by their sum */
+/* rt_channels.c - spsc, mpsc, mpmc, pingpong, select: messages are u64 values 0..n-1, checked by their sum */
 #include <stdlib.h>
 
-#include "bench/drivers/lade-rt/driver.h"
+#include "bench/drivers/lade-rt/rt_driver.h"
 
 #define BATCH 256
 
@@ -59,6 +59,7 @@ void run_channels(const struct params *p, struct result *r)
                                  sizeof(uint64_t), p->capacity);
     struct lane *lane = calloc(np + nc + 1, sizeof(*lane));
     if (!c || !lane) {
+        free(lane);
         r->failed = true;
         return;
     }
@@ -138,6 +139,7 @@ void run_pingpong(const struct params *p, struct result *r)
     l.back = lade_chan_new(LADE_CHAN_SPSC, sizeof(uint64_t), 1);
     l.sample = calloc(p->size / p->sample_every + 1, sizeof(*l.sample));
     if (!l.chan || !l.back || !l.sample) {
+        free(l.sample);
         r->failed = true;
         return;
     }

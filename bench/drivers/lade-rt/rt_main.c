@@ -1,11 +1,11 @@
-/* main.c - the concurrency benchmark's program for lade-rt: flags and the JSON line as the other implementations have them */
+/* rt_main.c - the concurrency benchmark's program for lade-rt: flags and the JSON line as the other implementations have them */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/drivers/lade-rt/driver.h"
+#include "bench/drivers/lade-rt/rt_driver.h"
 
 static const struct {
     const char *name;
@@ -102,8 +102,8 @@ static long peak_kb(void)
     char line[256];
     long kb = 0;
     while (f && fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "VmHWM: %ld", &kb) ==
-            1) /* NOLINT(cert-err34-c): the kernel's own format */
+        /* NOLINTNEXTLINE(cert-err34-c): the format is the kernel's own */
+        if (sscanf(line, "VmHWM: %ld", &kb) == 1)
             break;
     }
     if (f)
