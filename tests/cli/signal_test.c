@@ -114,6 +114,9 @@ static void an_enqueue_reading_a_pipe_survives_stop_and_storm(void **state)
 static int run_as_pid_1(void *arg)
 {
     const char *const *argv = arg;
+    /* The leak check at the end looks its process up in /proc, which knows it by another number out there. */
+    if (getpid() == 1)
+        (void)setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     (void)execv(argv[0], (char *const *)argv);
     return 126;
 }

@@ -106,6 +106,7 @@ static bool is_sync_refused(int fd)
 #define VISIBLE __attribute__((visibility("default")))
 
 /* The prototypes are the C library's; its headers may declare them under other names. */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 VISIBLE ssize_t pwrite64(int fd, const void *data, size_t n, off64_t at)
 {
     ssize_t (*real)(int, const void *, size_t, off64_t) = next("pwrite64");
@@ -168,3 +169,5 @@ VISIBLE int fdatasync(int fd)
     int (*real)(int) = next("fdatasync");
     return is_sync_refused(fd) ? -1 : real(fd);
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
