@@ -86,7 +86,7 @@ local function finish(id, state, level, where)
         if call('HEXISTS', P .. 'mark', id) == 1 then
             return WRONG
         end
-        call('HSET', P .. 'mark', id, verb == '1' and 'k' or 'c')
+        set_fields(P .. 'mark', {id, verb == '1' and 'k' or 'c'}, 1, 2)
         stop(id, where, 'm')
         return DONE
     end

@@ -7,7 +7,11 @@
 
 -- Makes an entry of one list a ghost.
 local function haunt(P, list, id)
+    local made = make_table(P .. 'ghost')
     call('HINCRBY', P .. 'ghost', list .. id, 1)
+    if made then
+        call('HDEL', P .. 'ghost', '')
+    end
     call('HINCRBY', P .. 'meta', list == 'c' and 'gc' or 'gr', 1)
 end
 

@@ -91,6 +91,27 @@ local function ring(P, n)
     end
 end
 
+-- Small hashes have a compact form in which every look-up walks over all fields, so that probing one of 500 fields for
+-- a batch of ids costs as much as 250 hash tables would. One long value makes it a table, which it stays until empty.
+local function make_table(key)
+    if call('EXISTS', key) == 1 then
+        return false
+    end
+    return call('HSET', key, '', string.rep('-', 65)) == 1
+end
+
+-- HSET of pairs kv[a..b] into a hash that batches of ids are looked up in.
+local function set_fields(key, kv, a, b)
+    if b < a then
+        return
+    end
+    local made = make_table(key)
+    spread('HSET', key, kv, a, b)
+    if made then
+        call('HDEL', key, '')
+    end
+end
+
 -- A job's id tells since when it waits when it is a time-ordered id that was ready at once; `since` tells it of the others.
 local function note_since(P, ids, a, b)
     local kv, n = {}, 0
@@ -98,7 +119,7 @@ local function note_since(P, ids, a, b)
         kv[n + 1], kv[n + 2] = ids[i], now
         n = n + 2
     end
-    spread('HSET', P .. 'since', kv, 1, n)
+    set_fields(P .. 'since', kv, 1, n)
 end
 
 -- When the first scheduled or retrying job is due, or nil. A score is due ms + level / 16.

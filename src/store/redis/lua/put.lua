@@ -178,7 +178,7 @@ local function write(p, longest)
     for i = 1, #p.locks do
         local key, id, sp = unpack(p.locks[i])
         call('SET', key, id, 'PX', sp.ttl)
-        call('HSET', P .. 'uk', id, sp.till .. sp.key)
+        set_fields(P .. 'uk', {id, sp.till .. sp.key}, 1, 2)
         if sp.till == '2' then -- may outlive its job: forget must find it
             call('ZREMRANGEBYSCORE', P .. 'ttl', '-inf', now)
             call('ZADD', P .. 'ttl', now + tonumber(sp.ttl), sp.key)

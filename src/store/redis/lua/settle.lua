@@ -172,7 +172,7 @@ end
 if has_marks then
     spread('HDEL', P .. 'mark', settled, 1, n_settled)
 end
-spread('HSET', P .. 'hist', hist, 1, #hist)
+set_fields(P .. 'hist', hist, 1, #hist)
 spread('HSET', P .. 'fin', fin, 1, n_fin)
 if n_done > 0 then
     call('HINCRBY', P .. 'meta', 'completed', n_done)
