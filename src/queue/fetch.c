@@ -49,8 +49,7 @@ static void collect(struct fetch *f)
         struct lade_job *job = LB_CONTAINER_OF(w->done.next, struct lade_job, node);
         lq_worker_remove(w, job);
         w->n_settling++;
-        f->job[f->n] = job;
-        f->settle[f->n++] = job->settle;
+        f->job[f->n++] = job;
     }
 }
 
@@ -262,11 +261,34 @@ static void back_off(struct fetch *f, const lade_err *err)
             lq_job_drop(w, f->job[i]);
             continue;
         }
-        f->job[kept] = f->job[i];
-        f->settle[kept++] = f->settle[i];
+        f->job[kept++] = f->job[i];
     }
     f->n = kept;
     lr_mutex_unlock(&w->lock);
+}
+
+static int compare_leases(const void *a, const void *b)
+{
+    const struct lq_settle *x = &(*(struct lade_job *const *)a)->settle;
+    const struct lq_settle *y = &(*(struct lade_job *const *)b)->settle;
+    if (x->queue != y->queue) /* the worker's own strings: one address for each queue */
+        return x->queue < y->queue ? -1 : 1;
+    return (x->fence > y->fence) - (x->fence < y->fence);
+}
+
+/*
+ * The settles of this trip, in the order of the leases, which a store can do in stretches; handlers finish in any order.
+ * What is handed back keeps the order it was given: each such job goes to the head of its level.
+ */
+static void arrange(struct fetch *f)
+{
+    bool hand_back = false;
+    for (size_t i = 0; i < f->n; i++)
+        hand_back = hand_back || f->job[i]->settle.to == LQ_TO_READY;
+    if (!hand_back)
+        qsort(f->job, f->n, sizeof(f->job[0]), compare_leases);
+    for (size_t i = 0; i < f->n; i++)
+        f->settle[i] = f->job[i]->settle;
 }
 
 /* One trip. Returns < 0 when it failed; the outcomes are still f's then. */
@@ -279,6 +301,7 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
     if (haul)
         lb_arena_init(&haul->vec.arena);
     order_lanes(f);
+    arrange(f);
     int64_t began = lb_clock_mono();
     int rc = lq_settle_take(w->q->store, f->settle, f->n, haul ? &take : NULL,
                             haul ? &haul->vec : NULL, &err);
