@@ -1,11 +1,12 @@
 /*
  * contract.c - contract STORE [PATTERN]: runs the contract suite on one store
  *
- * STORE is the name in the table of stores; PATTERN, for work on a store, runs only tests whose name contains it.
+ * STORE is the name in the table of stores, or redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
  */
 #include "contract.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "store/memory/memory_store.h"
 #ifdef CONTRACT_SQLITE
@@ -16,6 +17,8 @@
 #endif
 
 #define TESTS_MAX 256
+
+#include "support/proxy.h"
 
 static const struct lq_store_ops *const stores[] = {
     &ls_memory_ops,
@@ -33,6 +36,8 @@ static const struct ct_group *const groups[] = {
     &ct_list_group,   &ct_wait_group,   &ct_share_group, &ct_nomem_group,
 };
 
+static struct ts_proxy *proxy; /* NULL when the line is whole */
+
 static size_t add_tests(const struct ct_group *group, const char *pattern, struct CMUnitTest *tests,
                         size_t n)
 {
@@ -45,10 +50,26 @@ static size_t add_tests(const struct ct_group *group, const char *pattern, struc
     return n;
 }
 
+/* C-028: the whole suite over a line that cuts what it carries into pieces of 1 byte, or of 1 to 64 at random. */
+static bool start_redis(const char *way)
+{
+    if (!ts_redis_start(&ct.redis, NULL))
+        return false;
+    if (!*way)
+        return true;
+    proxy = ts_proxy_start(ct.redis.socket);
+    if (!proxy)
+        return false;
+    ts_proxy_chunk(proxy, strcmp(way, "-1-byte") == 0 ? 1 : -1);
+    (void)snprintf(ct.redis.url, sizeof(ct.redis.url), "%s", ts_proxy_url(proxy));
+    return true;
+}
+
 static bool prepare(const char *name)
 {
+    size_t len = name ? strcspn(name, "-") : 0;
     for (size_t i = 0; name && i < LB_ARRAY_LEN(stores); i++) {
-        if (strcmp(stores[i]->name, name) == 0)
+        if (strlen(stores[i]->name) == len && strncmp(stores[i]->name, name, len) == 0)
             ct.ops = stores[i];
     }
     if (!ct.ops) {
@@ -57,7 +78,7 @@ static bool prepare(const char *name)
         return false;
     }
     if (strcmp(ct.ops->name, "redis") == 0)
-        return ts_redis_start(&ct.redis, NULL);
+        return start_redis(name + len);
     return ts_tmpdir_make(&ct.dir);
 }
 
@@ -70,6 +91,7 @@ int main(int argc, char **argv)
     if (!prepare(argc > 1 ? argv[1] : NULL))
         return 2;
     int failed = _cmocka_run_group_tests(ct.ops->name, tests, n, NULL, NULL);
+    ts_proxy_stop(proxy);
     ts_redis_stop(&ct.redis);
     ts_tmpdir_remove(&ct.dir);
     return failed != 0;

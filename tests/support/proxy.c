@@ -262,8 +262,6 @@ static void forward_reply(struct ts_proxy *p, struct conn *c, const char *m, siz
     flush_answers(c);
 }
 
-/* bytes ----------------------------------------------------------------------------------------------------------- */
-
 /* False when the peer has closed or the message is too long. */
 static bool read_more(struct side *s)
 {
@@ -302,12 +300,20 @@ static void pump_in(struct ts_proxy *p, struct conn *c, struct side *from,
         reset_conn(p, c);
 }
 
-static size_t choose_chunk(const struct ts_proxy *p, size_t left)
+/* In the middle of a long message pieces are larger, or a suite through this would take for ever. */
+#define EDGE_BYTES 256
+
+static size_t choose_chunk(const struct ts_proxy *p, const struct segment *s)
 {
+    size_t left = s->len - s->at, most = p->chunk > 0 ? (size_t)p->chunk : 64;
     if (p->chunk == 0)
         return left;
-    size_t most = p->chunk > 0 ? (size_t)p->chunk : (size_t)lb_rand_below(64) + 1;
-    return LB_MIN(left, most);
+    if (s->at >= EDGE_BYTES && left > EDGE_BYTES) {
+        left -= EDGE_BYTES;
+        most = 8192;
+    }
+    size_t chosen = most == 1 ? 1 : (size_t)lb_rand_below(most) + 1;
+    return LB_MIN(left, chosen);
 }
 
 /* Writes what is due; in chunk mode one piece a round, so that the other side sees them apart. */
@@ -316,7 +322,7 @@ static void pump_out(struct ts_proxy *p, struct conn *c, struct side *to)
     int64_t now = lb_clock_mono();
     while (to->head && to->head->release_at <= now) {
         struct segment *s = to->head;
-        size_t want = choose_chunk(p, s->len - s->at);
+        size_t want = choose_chunk(p, s);
         ssize_t put = send(to->fd, s->data + s->at, want, MSG_NOSIGNAL);
         if (put < 0 && errno != EAGAIN && errno != EINTR) {
             reset_conn(p, c);
@@ -424,8 +430,6 @@ static void *run_proxy(void *arg)
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;
 }
-
-/* control --------------------------------------------------------------------------------------------------------- */
 
 static void enter(struct ts_proxy *p)
 {

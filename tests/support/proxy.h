@@ -69,7 +69,8 @@ void ts_proxy_refuse(struct ts_proxy *p, bool on); /* new connections are refuse
 void ts_proxy_hold(struct ts_proxy *p, bool on);   /* nothing is forwarded, nothing is closed */
 void ts_proxy_hold_current(struct ts_proxy *p);    /* the same for today's connections, for good */
 void ts_proxy_delay(struct ts_proxy *p, int ms);   /* every request, from now on */
-/* At most n bytes a write, both directions; 0 = as they come; -1 = 1 to 64 at random. */
+/* At most n bytes a write, both directions; 0 = as they come; -1 = 1 to 64 at random. Inside messages of more than
+ * 512 bytes pieces are up to 8 KiB. */
 void ts_proxy_chunk(struct ts_proxy *p, int n);
 /* Later connections go to another server: a name that was repointed. */
 void ts_proxy_upstream(struct ts_proxy *p, const char *socket);
