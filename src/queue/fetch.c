@@ -350,8 +350,10 @@ static void wait_in_store(struct fetch *f, const char *incarnation)
     struct lade_worker *w = f->w;
     lr_mutex_lock(&w->lock);
     bool idle = w->n_queued + w->n_running + w->n_done == 0;
-    bool wait = w->n_done == 0 && w->phase == LQ_PHASE_RUNNING && w->registered;
+    bool ours = strcmp(incarnation, w->incarnation) == 0; /* not given up since the take */
+    bool wait = w->n_done == 0 && w->phase == LQ_PHASE_RUNNING && w->registered && ours;
     w->fetch_in_store = wait;
+    memcpy(w->waits_as, incarnation, sizeof(w->waits_as));
     lr_mutex_unlock(&w->lock);
     if (!wait)
         return;
@@ -406,6 +408,21 @@ static void end_taking(struct lade_worker *w)
     lr_mutex_unlock(&w->lock);
 }
 
+/* The store does not know this worker any more: no need to wait for the next renewal to say so. */
+static void lose(struct lade_worker *w, const char *incarnation)
+{
+    lr_mutex_lock(&w->lock);
+    bool ours = w->registered && strcmp(incarnation, w->incarnation) == 0;
+    if (ours)
+        lq_worker_lose(w);
+    lr_mutex_unlock(&w->lock);
+    if (ours)
+        lq_worker_log(w,
+                      "the store has forgotten %s or given its leases away. Starting over as a "
+                      "new one",
+                      w->name);
+}
+
 void lq_fetch_run(void *worker)
 {
     struct fetch *f = lb_calloc(1, sizeof(*f));
@@ -422,7 +439,9 @@ void lq_fetch_run(void *worker)
     while (sleep_until_work(f, &n_want, incarnation)) {
         int rc = trip(f, n_want, incarnation);
         end_taking(w);
-        if (rc >= 0 && f->empty)
+        if (rc == LADE_STALE)
+            lose(w, incarnation);
+        else if (rc >= 0 && f->empty)
             wait_in_store(f, incarnation);
     }
     lr_mutex_lock(&w->lock);

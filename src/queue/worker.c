@@ -65,11 +65,12 @@ bool lq_worker_wake_fetch(struct lade_worker *w)
 
 void lq_worker_ring(struct lade_worker *w)
 {
-    char incarnation[sizeof(w->incarnation)];
+    char waits_as[sizeof(w->waits_as)];
     lr_mutex_lock(&w->lock);
-    memcpy(incarnation, w->incarnation, sizeof(incarnation));
+    memcpy(waits_as, w->waits_as, sizeof(waits_as));
     lr_mutex_unlock(&w->lock);
-    w->q->store->ops->wake(w->q->store, incarnation);
+    if (*waits_as)
+        w->q->store->ops->wake(w->q->store, waits_as);
 }
 
 static void lose_all(struct lade_worker *w, struct lb_list *list)

@@ -136,9 +136,10 @@ struct lade_worker {
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
     struct lr_cond slot_wake, fetch_wake, lease_wake, sweep_wake;
-    bool fetch_in_store;   /* waiting there: wake it through the store */
-    bool fetch_asleep;     /* waiting on fetch_wake */
-    int64_t next_deadline; /* when run.c will look by itself */
+    bool fetch_in_store;            /* waiting there: wake it through the store */
+    char waits_as[LB_ULID_LEN + 1]; /* under this incarnation, which may have been given up since */
+    bool fetch_asleep;              /* waiting on fetch_wake */
+    int64_t next_deadline;          /* when run.c will look by itself */
     char incarnation[LB_ULID_LEN + 1];
     bool registered;    /* the store knows this incarnation */
     int64_t renewed_at; /* monotonic start of the last renewal that held */
