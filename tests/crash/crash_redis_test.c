@@ -77,7 +77,7 @@ static void c020_connections_leave_a_server_that_became_a_replica(void **state)
     assert_true(TS_UNTIL(TS_SOON, ts_ledger_count_ends(f->r.ledger_dir) > before + 20));
     print_message("jobs flowed %lld ms after the demotion\n",
                   (long long)((lb_clock_mono() - moved) / NS(1)));
-    assert_true(lb_clock_mono() - moved < FIVE_S + NS(2000));
+    assert_true(lb_clock_mono() - moved < FIVE_S);
     assert_true(ts_proc_wait(&f->b, TS_SOON));
     assert_int_equal(ts_proc_code(&f->b), 0);
     lade *q;
@@ -271,11 +271,16 @@ static void c031_put_repeated_after_a_lost_reply_adds_once(void **state)
     assert_inv(f, TS_INV_RUNNING);
 }
 
-/* C-036, C-037: the flow of a blocked worker is swallowed for good, without a reset. */
+/*
+ * C-036, C-037: the flow of a blocked worker is swallowed for good, without a reset. It blocks for 5 s at most, and
+ * each call on a dead connection ends with the handle's timeout: 2 s here.
+ */
 static void c036_silently_dead_connections_are_noticed(void **state)
 {
     struct ts_fix *f = *state;
-    start_worker(f, &f->a, "a", 3000);
+    ts_rig_worker(&f->r, &f->a,
+                  &(struct ts_worker_args){.name = "a", .lease_ms = 3000, .timeout_ms = 2000});
+    assert_true(ts_rig_wait_worker(f->q, "a", TS_SOON));
     wait_until_idle(f);
     ts_ledger_process(&f->r.ledger, 'P', f->a.pid);
     ts_proxy_hold_current(f->r.proxy);

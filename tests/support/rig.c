@@ -177,6 +177,7 @@ void ts_rig_worker(struct ts_rig *r, struct ts_proc *p, const struct ts_worker_a
     add_int(&a, "grace", w->grace_ms);
     add_int(&a, "prefetch", w->prefetch);
     add_int(&a, "max_crashes", w->max_crashes);
+    add_int(&a, "timeout", w->timeout_ms);
     add_int(&a, "backoff", w->backoff_ms);
     add_int(&a, "produce", w->produce);
     add_int(&a, "drain", w->drain);

@@ -91,6 +91,7 @@ struct ts_worker_args {
     int grace_ms; /* 5,000; -1 = none */
     int prefetch; /* the library's default; -1 = none */
     int max_crashes;
+    int timeout_ms; /* lade_options.timeout; 10,000 */
     int backoff_ms; /* every retry waits so long; 0 = the job's own */
     int produce;    /* enqueue so many mixed jobs first, in the same process, and drain */
     bool drain;
