@@ -421,6 +421,7 @@ static void lose(struct lade_worker *w, const char *incarnation)
                       "the store has forgotten %s or given its leases away. Starting over as a "
                       "new one",
                       w->name);
+    lq_worker_log_dropped(w);
 }
 
 void lq_fetch_run(void *worker)

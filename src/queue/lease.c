@@ -72,6 +72,7 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
             w,
             "the leases of %s were given to others: it did not renew in time. Starting over as a new one",
             w->name);
+    lq_worker_log_dropped(w);
     return rc;
 }
 

@@ -285,6 +285,8 @@ static bool look(struct control *c, int64_t *next)
         lq_worker_log(
             w,
             "no renewal has held for the whole lease: what this worker holds may run elsewhere now");
+    if (lost)
+        lq_worker_log_dropped(w);
     if (over && unsettled > 0)
         lq_worker_log(w,
                       "ending with %zu outcomes that the store did not take; those jobs run again",

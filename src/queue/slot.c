@@ -171,6 +171,11 @@ static bool work(struct lade_worker *w, struct lade_job *job)
             lq_outcome_settle(job, ending, said);
             lr_mutex_lock(&w->lock);
         }
+    } else if (job->lost && ending == LQ_ENDING_RETURNED) {
+        lr_mutex_unlock(&w->lock); /* the slot's hold keeps the job */
+        lq_worker_log(w, "job %s in %s: the lease was lost while it ran, its outcome is refused",
+                      lade_job_id(job), job->queue);
+        lr_mutex_lock(&w->lock);
     }
     return finish(w, job, ending);
 }

@@ -73,6 +73,17 @@ void lq_worker_ring(struct lade_worker *w)
         w->q->store->ops->wake(w->q->store, waits_as);
 }
 
+/* As many ids as fit, then "...". */
+static void note_dropped(struct lade_worker *w, const char *id)
+{
+    size_t at = strlen(w->dropped), room = sizeof(w->dropped) - at;
+    if (strlen(id) + sizeof("  ...") < room)
+        (void)snprintf(w->dropped + at, room, "%s%s", at ? " " : "", id);
+    else if (room > sizeof(" ...") && (at < 3 || strcmp(w->dropped + at - 3, "...") != 0))
+        (void)snprintf(w->dropped + at, room, " ...");
+    w->n_dropped++;
+}
+
 static void lose_all(struct lade_worker *w, struct lb_list *list)
 {
     lb_list_each_safe (it, list) {
@@ -81,10 +92,28 @@ static void lose_all(struct lade_worker *w, struct lb_list *list)
         lq_job_cancel(job, LQ_CANCEL_LOST);
         if (job->place == LQ_PLACE_RUNNING)
             continue; /* its slot drops it when the handler is back */
+        if (job->place == LQ_PLACE_DONE)
+            note_dropped(w, lade_job_id(job));
         lq_worker_remove(w, job);
         w->stats.lost++;
         lq_job_drop(w, job);
     }
+}
+
+void lq_worker_log_dropped(struct lade_worker *w)
+{
+    char dropped[sizeof(w->dropped)];
+    lr_mutex_lock(&w->lock);
+    size_t n = w->n_dropped;
+    memcpy(dropped, w->dropped, sizeof(dropped));
+    w->n_dropped = 0;
+    w->dropped[0] = 0;
+    lr_mutex_unlock(&w->lock);
+    if (n > 0)
+        lq_worker_log(w,
+                      "%zu finished jobs could not be settled before their lease ended and run "
+                      "again: %s",
+                      n, dropped);
 }
 
 void lq_worker_lose(struct lade_worker *w)

@@ -141,7 +141,10 @@ struct lade_worker {
     bool fetch_asleep;              /* waiting on fetch_wake */
     int64_t next_deadline;          /* when run.c will look by itself */
     char incarnation[LB_ULID_LEN + 1];
-    bool registered;    /* the store knows this incarnation */
+    bool registered; /* the store knows this incarnation */
+    char dropped
+        [256]; /* ids of finished jobs whose outcome went with a lease, until they are logged */
+    size_t n_dropped;   /* how many there were; `dropped` holds the first */
     int64_t renewed_at; /* monotonic start of the last renewal that held */
     int64_t mean_run;   /* ns, moving average of handler times; 0 = none yet */
     lade_worker_stats stats;
@@ -162,6 +165,8 @@ bool lq_worker_wake_fetch(struct lade_worker *w);
 void lq_worker_ring(struct lade_worker *w);
 /* The lease is lost: drops what waits, cancels what runs, takes a new incarnation. */
 void lq_worker_lose(struct lade_worker *w);
+/* Logs what the last loss dropped although it was finished: those jobs run again (C-002). Without the lock. */
+void lq_worker_log_dropped(struct lade_worker *w);
 /* One line to the log; without the lock. */
 void lq_worker_log(struct lade_worker *w, const char *format, ...) LADE_PRINTF(2, 3);
 struct lq_lanes lq_worker_lanes(const struct lade_worker *w);
