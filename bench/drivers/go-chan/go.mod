@@ -1,0 +1,3 @@
+module lade/bench/go-chan
+
+go 1.19
