@@ -12,7 +12,14 @@
 #include "rt/chan.h"
 
 #include "base/mem.h"
-#include "rt/task.h"
+#include "rt/switch.h"
+
+/* A hint only; not under the lock, so ThreadSanitizer is told to leave it alone. */
+static __attribute__((no_sanitize("thread"))) bool has_more(const struct lade_chan *chan)
+{
+    const volatile struct lade_chan *c = chan;
+    return c->tail != c->head || c->send.head;
+}
 
 lade_chan *lade_chan_new(lade_chan_kind kind, size_t elem, unsigned cap)
 {
@@ -86,80 +93,6 @@ __attribute__((noinline)) void lr_chan_give_way(void)
     lr_yield((struct lr_fiber *)(void *)t);
 }
 
-/* ---- under the lock ---- */
-
-/* The other side's wait is over, with its operation done. */
-static inline void finish(struct lr_wait *node, struct lr_task ***end)
-{
-    struct lr_task *t = node->task;
-    node->index |= LR_CHAN_FIRED;
-    t->woke = LR_WOKE;
-    t->next = NULL;
-    **end = t;
-    *end = &t->next;
-}
-
-enum lr_tried lr_chan_put(struct lade_chan *c, const void *value, struct lr_task **ready)
-{
-    if (LB_UNLIKELY(c->closed))
-        return LR_TRIED_CLOSED;
-    if (c->recv.head) {
-        struct lr_wait *r = lr_waitlist_claim(&c->recv);
-        if (r) {
-            lr_chan_copy(r->slot, value, c->elem);
-            finish(r, &ready);
-            return LR_TRIED_DONE;
-        }
-    }
-    if (c->tail - c->head >= c->cap)
-        return LR_TRIED_WAIT;
-    lr_chan_copy(lr_chan_at(c, c->tail), value, c->elem);
-    c->tail++;
-    return LR_TRIED_DONE;
-}
-
-/* n values from the ring's head; it has them. */
-static void copy_out(struct lade_chan *c, void *out, unsigned n)
-{
-    uint32_t first = LB_MIN(n, c->mask + 1 - (uint32_t)(c->head & c->mask));
-    memcpy(out, lr_chan_at(c, c->head), (size_t)first * c->elem);
-    if (n > first)
-        memcpy((char *)out + (size_t)first * c->elem, c->ring, (size_t)(n - first) * c->elem);
-    c->head += n;
-}
-
-enum lr_tried lr_chan_take(struct lade_chan *c, void *out, unsigned max, unsigned *got,
-                           struct lr_task **ready)
-{
-    uint64_t n = c->tail - c->head;
-    if (n > 0) {
-        n = LB_MIN(n, max);
-        if (n == 1) {
-            lr_chan_copy(out, lr_chan_at(c, c->head), c->elem);
-            c->head++;
-        } else {
-            copy_out(c, out, (unsigned)n);
-        }
-        struct lr_wait *s;
-        while (c->send.head && c->tail - c->head < c->cap && (s = lr_waitlist_claim(&c->send))) {
-            lr_chan_copy(lr_chan_at(c, c->tail), s->slot, c->elem);
-            c->tail++;
-            finish(s, &ready);
-        }
-    } else if (c->send.head) { /* rendezvous: straight from the senders */
-        struct lr_wait *s;
-        while (n < max && (s = lr_waitlist_claim(&c->send))) {
-            lr_chan_copy((char *)out + n * c->elem, s->slot, c->elem);
-            n++;
-            finish(s, &ready);
-        }
-    }
-    *got = (unsigned)n;
-    if (n > 0)
-        return LR_TRIED_DONE;
-    return c->closed ? LR_TRIED_CLOSED : LR_TRIED_WAIT;
-}
-
 /* ---- sending ---- */
 
 /* Why a wait that nobody fulfilled ended; takes the node out. */
@@ -172,8 +105,8 @@ static int give_up(struct lade_chan *c, lade_waitlist *l, struct lr_wait *node, 
 }
 
 /* With the lock held, which it lets go. */
-static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *value,
-                                               int64_t until)
+static inline __attribute__((always_inline)) int send_slow(struct lade_chan *c, const void *value,
+                                                           int64_t until)
 {
     struct lr_task *ready = NULL;
     enum lr_tried tried = lr_chan_put(c, value, &ready);
@@ -187,7 +120,7 @@ static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *
         lr_chan_unlock(c);
         return -LADE_ETIMEDOUT;
     }
-    struct lr_task *t = lr_self_task();
+    struct lr_task *t = lr_self_task_here();
     if (!t) {
         lr_chan_unlock(c);
         return -LADE_EPERM;
@@ -199,7 +132,7 @@ static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *
     lr_waitlist_push(&c->send, &node);
     lr_chan_unlock(c);
     LR_CHAOS();
-    enum lr_woke woke = lr_park(t, node.ticket, until, LR_WAITS_SEND, c);
+    enum lr_woke woke = lr_park_here(t, node.ticket, until, LR_WAITS_SEND, c);
     if (LB_LIKELY(woke == LR_WOKE))
         return 0;
     return give_up(c, &c->send, &node, woke);
@@ -210,7 +143,7 @@ int lade_chan_send(lade_chan *c, const void *value)
     return lade_chan_send_until(c, value, LADE_FOREVER);
 }
 
-int lade_chan_send_until(lade_chan *c, const void *value, int64_t until)
+LR_SWITCHES int lade_chan_send_until(lade_chan *c, const void *value, int64_t until)
 {
     if (LB_UNLIKELY(!c || !value))
         return -LADE_EINVAL;
@@ -276,7 +209,8 @@ static unsigned top_up(struct lade_chan *c, void *out, unsigned max)
     return 1 + more;
 }
 
-static inline long receive(struct lade_chan *c, void *out, unsigned max, int64_t until)
+static inline __attribute__((always_inline)) long receive(struct lade_chan *c, void *out,
+                                                          unsigned max, int64_t until)
 {
     struct lr_task *ready = NULL;
     unsigned got;
@@ -285,15 +219,19 @@ static inline long receive(struct lade_chan *c, void *out, unsigned max, int64_t
     if (LB_LIKELY(tried == LR_TRIED_DONE)) {
         uint64_t head = c->head;
         lr_chan_unlock(c);
-        if (ready)
-            lr_ready_all(ready);
+        if (ready) { /* mostly one */
+            struct lr_task *more = ready->next;
+            lr_ready(ready);
+            if (more)
+                lr_ready_all(more);
+        }
         if (LB_UNLIKELY(((head ^ (head - got)) & LR_CHAN_BUDGET) != 0))
             lr_chan_give_way();
         return got;
     }
     struct lr_task *t = NULL;
     int rc = tried == LR_TRIED_CLOSED ? -LADE_ECLOSED : until == 0 ? -LADE_ETIMEDOUT : 0;
-    if (rc == 0 && !(t = lr_self_task()))
+    if (rc == 0 && !(t = lr_self_task_here()))
         rc = -LADE_EPERM;
     if (rc < 0) {
         lr_chan_unlock(c);
@@ -304,13 +242,14 @@ static inline long receive(struct lade_chan *c, void *out, unsigned max, int64_t
     lr_waitlist_push(&c->recv, &node);
     lr_chan_unlock(c);
     LR_CHAOS();
-    enum lr_woke woke = lr_park(t, node.ticket, until, LR_WAITS_RECV, c);
+    enum lr_woke woke = lr_park_here(t, node.ticket, until, LR_WAITS_RECV, c);
     if (LB_UNLIKELY(woke != LR_WOKE))
         return give_up(c, &c->recv, &node, woke);
-    return max > 1 ? (long)top_up(c, out, max) : 1;
+    /* A look without the lock: what is missed now is there at the next call. */
+    return max > 1 && has_more(c) ? (long)top_up(c, out, max) : 1;
 }
 
-int lade_chan_recv_until(lade_chan *c, void *out, int64_t until)
+LR_SWITCHES int lade_chan_recv_until(lade_chan *c, void *out, int64_t until)
 {
     if (LB_UNLIKELY(!c || !out))
         return -LADE_EINVAL;
@@ -329,7 +268,7 @@ int lade_chan_try_recv(lade_chan *c, void *out)
     return rc == -LADE_ETIMEDOUT ? -LADE_EAGAIN : rc;
 }
 
-long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max)
+LR_SWITCHES long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max)
 {
     if (LB_UNLIKELY(!c || !buf || max == 0))
         return -LADE_EINVAL;

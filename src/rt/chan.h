@@ -53,12 +53,82 @@ static inline unsigned char *lr_chan_at(struct lade_chan *c, uint64_t position)
  */
 enum lr_tried { LR_TRIED_WAIT = 0, LR_TRIED_DONE = 1, LR_TRIED_CLOSED = 2 };
 
-enum lr_tried lr_chan_put(struct lade_chan *c, const void *value, struct lr_task **ready);
-/* Up to max values; *got of them. */
-enum lr_tried lr_chan_take(struct lade_chan *c, void *out, unsigned max, unsigned *got,
-                           struct lr_task **ready);
 /* In the index of a node: the other side has done what it waited for, *got is 1. */
 #define LR_CHAN_FIRED (1u << 31)
+
+/* The other side's wait is over, with its operation done. */
+static inline void lr_chan_finish(struct lr_wait *node, struct lr_task ***end)
+{
+    struct lr_task *t = node->task;
+    node->index |= LR_CHAN_FIRED;
+    t->woke = LR_WOKE;
+    t->next = NULL;
+    **end = t;
+    *end = &t->next;
+}
+
+static inline enum lr_tried lr_chan_put(struct lade_chan *c, const void *value,
+                                        struct lr_task **ready)
+{
+    if (LB_UNLIKELY(c->closed))
+        return LR_TRIED_CLOSED;
+    if (c->recv.head) {
+        struct lr_wait *r = lr_waitlist_claim(&c->recv);
+        if (r) {
+            lr_chan_copy(r->slot, value, c->elem);
+            lr_chan_finish(r, &ready);
+            return LR_TRIED_DONE;
+        }
+    }
+    if (c->tail - c->head >= c->cap)
+        return LR_TRIED_WAIT;
+    lr_chan_copy(lr_chan_at(c, c->tail), value, c->elem);
+    c->tail++;
+    return LR_TRIED_DONE;
+}
+
+/* n values from the ring's head; it has them. */
+static inline void lr_chan_copy_out(struct lade_chan *c, void *out, unsigned n)
+{
+    uint32_t first = LB_MIN(n, c->mask + 1 - (uint32_t)(c->head & c->mask));
+    memcpy(out, lr_chan_at(c, c->head), (size_t)first * c->elem);
+    if (n > first)
+        memcpy((char *)out + (size_t)first * c->elem, c->ring, (size_t)(n - first) * c->elem);
+    c->head += n;
+}
+
+static inline enum lr_tried lr_chan_take(struct lade_chan *c, void *out, unsigned max,
+                                         unsigned *got, struct lr_task **ready)
+{
+    uint64_t n = c->tail - c->head;
+    if (n > 0) {
+        n = LB_MIN(n, max);
+        if (n == 1) {
+            lr_chan_copy(out, lr_chan_at(c, c->head), c->elem);
+            c->head++;
+        } else {
+            lr_chan_copy_out(c, out, (unsigned)n);
+        }
+        struct lr_wait *s;
+        while (c->send.head && c->tail - c->head < c->cap && (s = lr_waitlist_claim(&c->send))) {
+            lr_chan_copy(lr_chan_at(c, c->tail), s->slot, c->elem);
+            c->tail++;
+            lr_chan_finish(s, &ready);
+        }
+    } else if (c->send.head) { /* rendezvous: straight from the senders */
+        struct lr_wait *s;
+        while (n < max && (s = lr_waitlist_claim(&c->send))) {
+            lr_chan_copy((char *)out + n * c->elem, s->slot, c->elem);
+            n++;
+            lr_chan_finish(s, &ready);
+        }
+    }
+    *got = (unsigned)n;
+    if (n > 0)
+        return LR_TRIED_DONE;
+    return c->closed ? LR_TRIED_CLOSED : LR_TRIED_WAIT;
+}
+
 /* After many operations in a row without a wait, a task lets others run: by the count of the channel. */
 void lr_chan_give_way(void);
 #define LR_CHAN_BUDGET 4096

@@ -96,7 +96,6 @@ struct lr_wait {
     struct lr_task *task;
     uint64_t ticket;
     void *slot;     /* the value to take, or where to put it */
-    unsigned max;   /* how many fit */
     unsigned index; /* of the case; also what kind of waiter */
     int64_t since;  /* when it began to wait; mutexes only */
     bool linked;

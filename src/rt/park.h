@@ -16,7 +16,7 @@
 #ifndef LADE_RT_PARK_H
 #define LADE_RT_PARK_H
 
-#include "rt/core.h"
+#include "rt/runq.h"
 
 /* The calling task, or the thread's own; NULL where nothing may wait: in steps and timer functions. */
 struct lr_task *lr_self_task(void);
@@ -29,7 +29,27 @@ enum lr_woke lr_park(struct lr_task *t, uint64_t ticket, int64_t until, enum lr_
                      const void *on);
 
 /* Makes a claimed task ready: any thread. `fresh`: not woken by a neighbour; others may have it soon. */
-void lr_ready(struct lr_task *t);
+void lr_ready_elsewhere(struct lr_task *t); /* no worker here, or a plain thread to wake */
+void lr_wake_watcher(struct lr_rt *rt);
+
+static inline void lr_push_local(struct lr_worker *w, struct lr_task *t, uint32_t stamp)
+{
+    lr_runq_push(&w->runq, t, stamp);
+    lr_fence_light(); /* partner: go_deep in sched.c */
+    struct lr_rt *rt = lr_runtime;
+    if (LB_UNLIKELY(!__atomic_load_n(&rt->watched, __ATOMIC_RELAXED)))
+        lr_wake_watcher(rt);
+}
+
+static inline void lr_ready(struct lr_task *t)
+{
+    struct lr_worker *w = lr_worker();
+    if (LB_LIKELY(w && LR_KIND(t) != LR_OUTER))
+        lr_push_local(w, t, w->stamp + LR_AGE_TALK);
+    else
+        lr_ready_elsewhere(t);
+}
+
 void lr_ready_fresh(struct lr_task *t);
 /* All of a chain by `next`. */
 void lr_ready_all(struct lr_task *chain);
@@ -41,7 +61,7 @@ int lr_woke_result(enum lr_woke woke);
 static inline uint64_t lr_ticket(struct lr_task *t)
 {
     bool shielded = LR_KIND(t) == LR_FIBER && ((struct lr_fiber *)(void *)t)->shielded;
-    uint64_t ticket = (t->claim | 3) + (shielded ? 3 : 1);
+    uint64_t ticket = (__atomic_load_n(&t->claim, __ATOMIC_RELAXED) | 3) + (shielded ? 3 : 1);
     __atomic_store_n(&t->claim, ticket, __ATOMIC_RELAXED);
     return ticket;
 }
@@ -64,10 +84,7 @@ static inline void lr_wait_begin(struct lr_wait *node, struct lr_task *t, void *
 {
     node->task = t;
     node->slot = slot;
-    node->max = 1;
     node->index = 0;
-    node->since = 0;
-    node->linked = false;
     node->ticket = lr_ticket(t);
 }
 

@@ -20,13 +20,11 @@
 #include "rt/ctx.h"
 #include "rt/runq.h"
 #include "rt/stack.h"
+#include "rt/switch.h"
 #include "rt/task.h"
 
 #if LR_TSAN
 #    include <sanitizer/tsan_interface.h>
-#endif
-#if LR_ASAN
-#    include <sanitizer/common_interface_defs.h>
 #endif
 
 #define POLL_EVERY 50000 /* ns between looks at descriptors while busy */
@@ -38,92 +36,11 @@
 #define TICK_TIME    200000 /* ns: about as often */
 #define INJECT_BATCH 64
 
-/* ---- switching ---- */
-
-/* `from` NULL: the scheduler. `fake` is where the fake stack of what is left is kept; NULL when it will never return. */
-static inline void tell_leave(struct lr_worker *w, void **fake, const struct lr_fiber *to)
-{
-#if LR_ASAN
-    if (to)
-        __sanitizer_start_switch_fiber(fake, to->stack->low,
-                                       (size_t)((char *)to->stack - to->stack->low));
-    else
-        __sanitizer_start_switch_fiber(fake, w->sched_asan_low, w->sched_asan_size);
-#endif
-#if LR_TSAN
-    __tsan_switch_to_fiber(to ? to->stack->tsan : w->sched_tsan, 0);
-#endif
-    (void)w;
-    (void)fake;
-    (void)to;
-}
-
-static inline void tell_arrive(void *fake)
-{
-#if LR_ASAN
-    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
-#endif
-    (void)fake;
-}
-
-static void begin_fiber(void);
-
-/* The context to go to; binds a stack at the first run. */
-static inline void *take_context(struct lr_worker *w, struct lr_fiber *f)
-{
-    if (LB_UNLIKELY(!f->stack)) {
-        struct lr_stack *s = lr_stack_get(lr_runtime, w);
-        f->stack = s;
-        f->task.go = NULL;
-        return lr_ctx_make(s->low, lr_stack_top(s), begin_fiber);
-    }
-    void *sp;
-    while (LB_UNLIKELY(!(sp = __atomic_load_n(&f->task.go, __ATOMIC_ACQUIRE))))
-        lr_cpu_relax(); /* woken so soon that it is still on its way off another worker */
-    __atomic_store_n(&f->task.go, NULL, __ATOMIC_RELAXED);
-    return sp;
-}
-
-static inline void set_current(struct lr_worker *w, struct lr_task *t)
-{
-    lr_cur_set(t);
-    __atomic_store_n(&w->cur, t, __ATOMIC_RELAXED);
-}
-
-/* The next task for a fiber that leaves, NULL = let the scheduler decide. */
-static inline struct lr_task *next_task(struct lr_worker *w)
-{
-    if (LB_UNLIKELY(--w->countdown <= 0))
-        return NULL;
-    return lr_runq_pop(&w->runq);
-}
-
-/* Where a leaving fiber goes: *to NULL = the scheduler, with w->handoff set. */
-static inline void *choose(struct lr_worker *w, struct lr_task *t, struct lr_fiber **to)
-{
-    *to = NULL;
-    if (LB_LIKELY(t && LR_KIND(t) == LR_FIBER)) {
-        void *sp = take_context(w, (struct lr_fiber *)(void *)t);
-        *to = (struct lr_fiber *)(void *)t;
-        set_current(w, t);
-        return sp;
-    }
-    w->handoff = t;
-    set_current(w, NULL);
-    return w->sched;
-}
+/* ---- switching: see also switch.h ---- */
 
 LR_SWITCHES void lr_leave(struct lr_fiber *me)
 {
-    struct lr_worker *w = lr_worker();
-    struct lr_task *t = next_task(w);
-    if (t == &me->task)
-        return; /* somebody has woken it already */
-    struct lr_fiber *to;
-    void *sp = choose(w, t, &to);
-    tell_leave(w, &me->asan, to);
-    lr_ctx_switch(&me->task.go, sp);
-    tell_arrive(me->asan);
+    lr_leave_here(me);
 }
 
 /* The end of a fiber, on its own stack, which is in the pool again: nothing takes it before the switch. */
@@ -131,22 +48,22 @@ static LR_SWITCHES void leave_for_good(struct lr_worker *w, struct lr_task *t)
 {
     static void *nowhere[64]; /* one per worker would do: never read */
     struct lr_fiber *to;
-    void *sp = choose(w, t, &to);
-    tell_leave(w, NULL, to);
+    void *sp = lr_choose(w, t, &to);
+    lr_tell_leave(w, NULL, to);
     lr_ctx_switch(&nowhere[w->index & 63], sp);
     __builtin_unreachable();
 }
 
 static LR_SWITCHES void enter_fiber(struct lr_worker *w, struct lr_fiber *f, void *sp)
 {
-    set_current(w, &f->task);
+    lr_set_current(w, &f->task);
 #if LR_TSAN
     w->sched_tsan = __tsan_get_current_fiber();
 #endif
-    tell_leave(w, &w->sched_asan, f);
+    lr_tell_leave(w, &w->sched_asan, f);
     lr_ctx_switch(&w->sched, sp);
-    tell_arrive(w->sched_asan);
-    set_current(lr_worker(), NULL);
+    lr_tell_arrive(w->sched_asan);
+    lr_set_current(lr_worker(), NULL);
 }
 
 static __attribute__((noinline)) int call(struct lr_fiber *f)
@@ -161,23 +78,23 @@ static __attribute__((noinline)) int call(struct lr_fiber *f)
  * The bottom of every fiber's stack. When a fiber ends and the next one has not run yet, that one takes over the stack
  * without a switch: a burst of short tasks is a loop of calls.
  */
-static LR_SWITCHES void begin_fiber(void)
+LR_SWITCHES void lr_fiber_begin(void)
 {
     lr_ctx_arrive();
-    tell_arrive(NULL);
+    lr_tell_arrive(NULL);
     for (;;) {
         struct lr_fiber *f = (struct lr_fiber *)(void *)lr_cur();
         int code = call(f);
         struct lr_worker *w = lr_worker();
         f = (struct lr_fiber *)(void *)lr_cur();
         struct lr_stack *s = f->stack;
-        set_current(w, NULL);
+        lr_set_current(w, NULL);
         lr_fiber_end(w, f, code);
-        struct lr_task *t = next_task(w);
+        struct lr_task *t = lr_next_task(w);
         if (t && LR_KIND(t) == LR_FIBER && !((struct lr_fiber *)(void *)t)->stack) {
             ((struct lr_fiber *)(void *)t)->stack = s;
             t->go = NULL;
-            set_current(w, t);
+            lr_set_current(w, t);
             continue;
         }
         lr_stack_put(w, s);
@@ -194,19 +111,10 @@ void lr_yield(struct lr_fiber *me)
 
 /* ---- making ready ---- */
 
-static void wake_watcher(struct lr_rt *rt)
+void lr_wake_watcher(struct lr_rt *rt)
 {
     if (__atomic_exchange_n(&rt->watched, 1, __ATOMIC_SEQ_CST) == 0)
         lr_kick(rt);
-}
-
-static inline void push_local(struct lr_worker *w, struct lr_task *t, uint32_t stamp)
-{
-    lr_runq_push(&w->runq, t, stamp);
-    lr_fence_light(); /* partner: go_deep */
-    struct lr_rt *rt = lr_runtime;
-    if (LB_UNLIKELY(!__atomic_load_n(&rt->watched, __ATOMIC_RELAXED)))
-        wake_watcher(rt);
 }
 
 void lr_inject(struct lr_task *t)
@@ -232,15 +140,10 @@ void lr_kick(struct lr_rt *rt)
         lr_poller_kick(&rt->poller);
 }
 
-void lr_ready(struct lr_task *t)
+void lr_ready_elsewhere(struct lr_task *t)
 {
-    if (LB_UNLIKELY(LR_KIND(t) == LR_OUTER)) {
+    if (LR_KIND(t) == LR_OUTER)
         lr_outer_wake(t);
-        return;
-    }
-    struct lr_worker *w = lr_worker();
-    if (LB_LIKELY(w != NULL))
-        push_local(w, t, w->stamp + LR_AGE_TALK);
     else
         lr_inject(t);
 }
@@ -249,7 +152,7 @@ void lr_ready_fresh(struct lr_task *t)
 {
     struct lr_worker *w = lr_worker();
     if (LR_KIND(t) != LR_OUTER && w)
-        push_local(w, t, w->stamp);
+        lr_push_local(w, t, w->stamp);
     else
         lr_ready(t);
 }
@@ -381,7 +284,7 @@ static bool go_deep(struct lr_rt *rt, const struct lr_worker *w)
     if (rt->n_workers == 1)
         return true;
     __atomic_store_n(&rt->watched, 0, __ATOMIC_SEQ_CST);
-    lr_fence_heavy(); /* partner: push_local */
+    lr_fence_heavy(); /* partner: lr_push_local */
     LR_CHAOS();
     if (!has_work(rt, w))
         return true;
@@ -544,6 +447,6 @@ void lr_sched_run(struct lr_worker *w)
             continue;
         }
         struct lr_fiber *f = (struct lr_fiber *)(void *)t;
-        enter_fiber(w, f, take_context(w, f));
+        enter_fiber(w, f, lr_take_context(w, f));
     }
 }

@@ -99,7 +99,8 @@ void lr_fiber_give_back(struct lr_worker *w)
 static void recycle(struct lr_worker *w, struct lr_fiber *f)
 {
     __atomic_store_n(&f->alive, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&f->life, (f->life | 1) + 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&f->life, (__atomic_load_n(&f->life, __ATOMIC_RELAXED) | 1) + 1,
+                     __ATOMIC_SEQ_CST);
     if (w) {
         f->task.next = w->fibers ? &w->fibers->task : NULL;
         w->fibers = f;
@@ -166,7 +167,7 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
     }
     __atomic_store_n(&f->alive, true, __ATOMIC_RELAXED);
     if (out)
-        *out = (lade_task){.at = f, .serial = f->life >> 1};
+        *out = (lade_task){.at = f, .serial = __atomic_load_n(&f->life, __ATOMIC_RELAXED) >> 1};
     lr_ready_fresh(&f->task);
     if (!w)
         return 0;
@@ -195,7 +196,8 @@ static struct lr_fiber *self_fiber(void)
 lade_task lade_task_self(void)
 {
     struct lr_fiber *f = self_fiber();
-    return f ? (lade_task){.at = f, .serial = f->life >> 1} : (lade_task){0};
+    return f ? (lade_task){.at = f, .serial = __atomic_load_n(&f->life, __ATOMIC_RELAXED) >> 1}
+             : (lade_task){0};
 }
 
 void lade_task_yield(void)
