@@ -136,7 +136,43 @@ int lade_net_port(lade_fd *l)
     return rc;
 }
 
-/* What to do after a call that gave -1: wait and try again (0), or give up with a result. */
+/*
+ * System calls that give -errno. Functions of their own, never inlined: compilers look up errno's address once in a function and
+ * keep it across a park, after which it is another thread's.
+ */
+#if defined(__clang__)
+#    define SYSCALL __attribute__((noinline))
+#else
+#    define SYSCALL __attribute__((noipa))
+#endif
+
+static SYSCALL int try_accept(int fd)
+{
+    int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return got < 0 ? -errno : got;
+}
+
+static SYSCALL int try_connect(int fd, const struct address *a)
+{
+    return connect(fd, (const struct sockaddr *)&a->s, a->n) < 0 ? -errno : 0;
+}
+
+static SYSCALL ssize_t try_read(int fd, void *buf, size_t n)
+{
+    ssize_t got = read(fd, buf, n);
+    return got < 0 ? -errno : got;
+}
+
+/* A socket that nobody reads any more must not raise SIGPIPE. */
+static SYSCALL ssize_t try_write(int fd, const void *buf, size_t n)
+{
+    ssize_t put = send(fd, buf, n, MSG_NOSIGNAL);
+    if (put < 0 && errno == ENOTSOCK)
+        put = write(fd, buf, n);
+    return put < 0 ? -errno : put;
+}
+
+/* What to do after a call that gave -errno: wait and try again (0), or give up with a result. */
 static int after_failure(lade_fd *fd, enum lr_side side, int64_t until, int errnum)
 {
     if (errnum == EINTR || errnum == ECONNABORTED)
@@ -155,11 +191,10 @@ int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out)
     int rc = 0;
     int fd = -1;
     while (rc == 0) {
-        fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        fd = try_accept(l->fd);
         if (fd >= 0)
             break;
-        int errnum = errno;
-        rc = after_failure(l, LR_SIDE_READ, until, errnum);
+        rc = after_failure(l, LR_SIDE_READ, until, -fd);
     }
     lr_fd_leave(l);
     return rc < 0 ? rc : adopt(fd, out);
@@ -177,7 +212,7 @@ int lade_net_connect(const char *addr, int64_t until, lade_fd **out)
     int rc = adopt(fd, &f);
     if (rc < 0)
         return rc;
-    int errnum = connect(fd, (struct sockaddr *)&a.s, a.n) < 0 ? errno : 0;
+    int errnum = -try_connect(fd, &a);
     if (errnum == EINPROGRESS) {
         struct sockaddr_storage peer;
         socklen_t n = sizeof(peer);
@@ -204,13 +239,10 @@ long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until)
         return -LADE_EINVAL;
     long rc = 0;
     for (;;) {
-        ssize_t got = read(fd->fd, buf, n);
-        if (got >= 0) {
-            rc = got;
+        rc = try_read(fd->fd, buf, n);
+        if (rc >= 0)
             break;
-        }
-        int errnum = errno;
-        rc = after_failure(fd, LR_SIDE_READ, until, errnum);
+        rc = after_failure(fd, LR_SIDE_READ, until, (int)-rc);
         if (rc < 0)
             break;
     }
@@ -224,23 +256,12 @@ long lade_fd_write(lade_fd *fd, const void *buf, size_t n, int64_t until)
         return -LADE_EINVAL;
     size_t done = 0;
     int rc = 0;
-    bool is_socket = true;
-    while (done < n) {
-        const char *at = (const char *)buf + done;
-        ssize_t put =
-            is_socket ? send(fd->fd, at, n - done, MSG_NOSIGNAL) : write(fd->fd, at, n - done);
-        if (put >= 0) {
+    while (done < n && rc == 0) {
+        ssize_t put = try_write(fd->fd, (const char *)buf + done, n - done);
+        if (put >= 0)
             done += (size_t)put;
-            continue;
-        }
-        int errnum = errno;
-        if (errnum == ENOTSOCK && is_socket) {
-            is_socket = false;
-            continue;
-        }
-        rc = after_failure(fd, LR_SIDE_WRITE, until, errnum);
-        if (rc < 0)
-            break;
+        else
+            rc = after_failure(fd, LR_SIDE_WRITE, until, (int)-put);
     }
     lr_fd_leave(fd);
     return done > 0 || rc == 0 ? (long)done : rc;

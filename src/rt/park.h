@@ -62,7 +62,7 @@ static inline uint64_t lr_ticket(struct lr_task *t)
 {
     bool shielded = LR_KIND(t) == LR_FIBER && ((struct lr_fiber *)(void *)t)->shielded;
     uint64_t ticket = (__atomic_load_n(&t->claim, __ATOMIC_RELAXED) | 3) + (shielded ? 3 : 1);
-    __atomic_store_n(&t->claim, ticket, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->claim, ticket, __ATOMIC_RELEASE); /* a canceller comes without a lock */
     return ticket;
 }
 

@@ -269,7 +269,8 @@ static int stale_events(void *arg)
         EXPECT(lade_taskgroup_start(&g, NULL, wait_second, &k) == 0);
         for (int j = 0; j < 5; j++)
             lade_task_yield();
-        EXPECT(write(x[1], "x", 1) == 1 && write(y[1], "y", 1) == 1);
+        EXPECT(write(y[1], "y", 1) == 1 &&
+               write(x[1], "x", 1) == 1); /* the first handler closes both */
         EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == 0);
         EXPECT(k.handled == 1);
         (void)close(x[1]);
