@@ -45,7 +45,7 @@ void lr_chaos(void)
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
-    if ((x & 31) == 0)
+    if ((x & 511) == 0)
         (void)sched_yield();
     else if ((x & 7) == 0)
         for (uint64_t i = 0; i < (x >> 8 & 255); i++)
