@@ -31,10 +31,15 @@ static struct lade_job *start_next(struct lade_worker *w)
     return job;
 }
 
-static void set_deadline(struct lade_job *job)
+/*
+ * The clock of the attempt starts. False when the lease is over: a process that was stopped for longer than it holds jobs
+ * that run elsewhere by now, and its slots may go on before run.c has seen that.
+ */
+static bool set_deadline(struct lade_job *job)
 {
     struct lade_worker *w = job->worker;
     lr_mutex_lock(&w->lock);
+    bool over = job->lost || (w->registered && lb_clock_mono() - w->renewed_at >= w->lease);
     job->deadline = lb_deadline_in(lb_ns_of_ms(job->body.timeout_ms));
     bool sooner = job->deadline < w->next_deadline;
     if (sooner)
@@ -42,6 +47,7 @@ static void set_deadline(struct lade_job *job)
     lr_mutex_unlock(&w->lock);
     if (sooner)
         lr_event_raise(&w->control);
+    return !over;
 }
 
 /* A job that has crashed a worker before is marked before it runs again. False when it must not run. */
@@ -103,7 +109,8 @@ static enum lq_ending run_job(struct lade_job *job, lade_outcome *said)
         return LQ_ENDING_HANDBACK;
     if (lade_job_cancelled(job))
         return LQ_ENDING_HANDBACK; /* stopped while it waited in our hands */
-    set_deadline(job);
+    if (!set_deadline(job))
+        return LQ_ENDING_HANDBACK;
     *said = route->fn(job, route->ctx);
     return LQ_ENDING_RETURNED;
 }
