@@ -27,7 +27,7 @@ static struct {
          .workers = 4,
          .kills = 20,
          .stops = 3,
-         .nap_ms = 20,
+         .nap_ms = 30,
          .concurrency = 8,
          .lease_ms = TS_LEASE_MS};
 

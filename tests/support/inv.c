@@ -23,11 +23,13 @@ static void report(struct ts_inv *out, const char *format, ...)
 }
 
 /*
- * Did something stop the process of run a from settling it before run b began? It was killed (the kill is written a
- * moment before it happens, or when a death is noticed: its time says nothing), or stood still in between.
+ * Did something keep the process of run a from settling it before run b began? It was killed (the kill is written a
+ * moment before it happens, or when a death is noticed: its time says nothing), or stood still between the two starts.
+ * Of two runs the one with the older fence may start later: its process was stopped with the job in its hands.
  */
 static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, const struct ts_run *b)
 {
+    int64_t from = LB_MIN(a->started, b->started), to = LB_MAX(a->started, b->started);
     bool still = false;
     for (size_t i = 0; i < l->n_events; i++) {
         const struct ts_event *e = &l->event[i];
@@ -35,9 +37,9 @@ static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, cons
             continue;
         if (e->what == 'K')
             return true;
-        if (e->what == 'P' && e->at < b->started)
+        if (e->what == 'P' && e->at < to)
             still = true;
-        else if (e->what == 'C' && e->at < a->started)
+        else if (e->what == 'C' && e->at < from)
             still = false;
     }
     return still;
