@@ -244,6 +244,16 @@ typedef struct lade_worker_queue {
 /* Called on a slot's thread after LADE_RETRY: the delay before the next attempt, >= 0. */
 typedef int64_t (*lade_backoff_fn)(const lade_job *job, int attempt, void *ctx);
 
+/* What runs handlers. */
+enum lade_executor {
+    LADE_EXECUTOR_THREAD = 0, /* a slot is an OS thread: handlers may block in whatever they like */
+    /*
+     * A slot is a task of the runtime (<lade/rt.h>), thousands of them on as many threads as there are CPUs. Handlers wait by
+     * the runtime's calls; what blocks its thread goes through lade_blocking_run, or keeps other slots from running.
+     */
+    LADE_EXECUTOR_TASK = 1
+};
+
 /* Zero means the default in every field. */
 typedef struct lade_worker_config {
     int concurrency; /* slots: handlers that run at once; default 10, at most 10,000 */
@@ -263,6 +273,7 @@ typedef struct lade_worker_config {
     /* One line about something an operator should know (lost lease, store away, quarantine). NULL = stderr. */
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
+    enum lade_executor executor; /* default THREAD */
 } lade_worker_config;
 
 /*

@@ -332,7 +332,10 @@ static void drop_leftovers(struct lade_worker *w)
 
 static int start_threads(struct lade_worker *w, lade_err *err)
 {
-    int rc = lr_thread_start(&w->lease_thread, "lade-lease", lq_lease_run, w);
+    int rc = w->executor == LADE_EXECUTOR_TASK ? lr_tasks_hold() : 0;
+    w->holds_tasks = rc == 0 && w->executor == LADE_EXECUTOR_TASK;
+    if (rc == 0)
+        rc = lr_thread_start(&w->lease_thread, "lade-lease", lq_lease_run, w);
     if (rc == 0)
         rc = lr_thread_start(&w->sweep_thread, "lade-sweep", lq_sweep_run, w);
     if (rc == 0)

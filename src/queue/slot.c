@@ -227,7 +227,7 @@ static void reap_ended(struct lade_worker *w)
         if (!slot->ended)
             continue;
         lb_list_del(it);
-        lr_thread_join(&slot->thread); /* it has nothing left to do but return */
+        lr_thread_forget(&slot->thread); /* it has nothing left to do but return */
         lb_free(slot);
     }
 }
@@ -239,7 +239,10 @@ static bool start_slot(struct lade_worker *w)
     if (!slot)
         return false;
     slot->worker = w;
-    if (lr_thread_start(&slot->thread, "lade-slot", run_slot, slot) < 0) {
+    int rc = w->executor == LADE_EXECUTOR_TASK
+                 ? lr_thread_start_task(&slot->thread, "lade-slot", run_slot, slot)
+                 : lr_thread_start(&slot->thread, "lade-slot", run_slot, slot);
+    if (rc < 0) {
         lb_free(slot);
         return false;
     }

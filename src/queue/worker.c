@@ -155,6 +155,8 @@ static int check_config(const lade_worker_config *c, lade_err *err)
 {
     if (c->concurrency < 0 || c->concurrency > 10000)
         return REFUSE("concurrency %d is not within 1 to 10000 slots", c->concurrency);
+    if (c->executor != LADE_EXECUTOR_THREAD && c->executor != LADE_EXECUTOR_TASK)
+        return REFUSE("executor %d is neither thread nor task", (int)c->executor);
     if (c->n_queues > LQ_LANES_MAX)
         return REFUSE("%zu queues; a worker serves at most %d", c->n_queues, LQ_LANES_MAX);
     for (size_t i = 0; i < c->n_queues; i++) {
@@ -226,6 +228,7 @@ static int copy_config(lade_worker *w, const lade_worker_config *c)
     w->backoff_ctx = c->backoff_ctx;
     w->no_signals = c->no_signals;
     w->drain = c->drain;
+    w->executor = c->executor;
     w->log = c->log ? c->log : log_to_stderr;
     w->log_ctx = c->log_ctx;
     set_name(w, c->name);
@@ -333,6 +336,8 @@ void lade_worker_close(lade_worker *w)
         return;
     assert(w->phase == LQ_PHASE_NEW || w->phase == LQ_PHASE_ENDED);
     join_slots(w);
+    if (w->holds_tasks)
+        lr_tasks_release();
     size_t i = 0;
     for (struct lq_route *r; (r = lb_map_next(&w->routes, &i));)
         free_route(r);

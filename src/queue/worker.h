@@ -117,6 +117,8 @@ struct lade_worker {
     lade_backoff_fn backoff;
     void *backoff_ctx;
     bool no_signals, drain;
+    enum lade_executor executor;
+    bool holds_tasks; /* the runtime is there for this worker's slots */
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
     struct lb_map routes;       /* kind -> lq_route; fixed by run */

@@ -76,9 +76,10 @@ struct lr_fiber {
     struct lr_fiber *gnext, *gprev; /* members of the group; guarded by: group lock */
     uint64_t life;                  /* atomic: serial * 2 + cancelled */
     bool is_coded;
-    bool alive;    /* atomic; for dumps */
-    bool shielded; /* waits are not cancelled; its own */
-    uint8_t waits; /* enum lr_waits; its own, read by dumps */
+    uint16_t n_held; /* OS mutexes of the seam it holds; its own */
+    bool alive;      /* atomic; for dumps */
+    bool shielded;   /* waits are not cancelled; its own */
+    uint8_t waits;   /* enum lr_waits; its own, read by dumps */
     const void *waits_on;
     const char *name, *where;
     void *asan;                /* AddressSanitizer's fake stack while it does not run */

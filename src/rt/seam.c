@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "rt/task.h"
 
 /* Mutex and condition calls fail only for misuse or corruption, so each failure is a broken program. */
 #define MUST(call) LB_CHECK((call) == 0)
@@ -26,13 +27,26 @@ void lr_mutex_fini(struct lr_mutex *m)
     MUST(pthread_mutex_destroy(&m->os));
 }
 
+/* The running task; NULL on plain threads. */
+static struct lr_fiber *self_fiber(void)
+{
+    struct lr_task *t = lr_cur();
+    return t && LR_KIND(t) == LR_FIBER ? (struct lr_fiber *)(void *)t : NULL;
+}
+
 void lr_mutex_lock(struct lr_mutex *m)
 {
     MUST(pthread_mutex_lock(&m->os));
+    struct lr_fiber *f = self_fiber();
+    if (f)
+        f->n_held++;
 }
 
 void lr_mutex_unlock(struct lr_mutex *m)
 {
+    struct lr_fiber *f = self_fiber();
+    if (f)
+        f->n_held--;
     MUST(pthread_mutex_unlock(&m->os));
 }
 
@@ -43,6 +57,7 @@ void lr_cond_init(struct lr_cond *c)
     MUST(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
     MUST(pthread_cond_init(&c->os, &attr));
     MUST(pthread_condattr_destroy(&attr));
+    c->tasks = (lade_waitlist){0};
 }
 
 void lr_cond_fini(struct lr_cond *c)
@@ -52,12 +67,43 @@ void lr_cond_fini(struct lr_cond *c)
 
 void lr_cond_wake_one(struct lr_cond *c)
 {
-    MUST(pthread_cond_signal(&c->os));
+    lr_spin_lock(&c->tasks.lock);
+    struct lr_wait *w = c->tasks.head ? lr_waitlist_claim(&c->tasks) : NULL;
+    struct lr_task *t = w ? w->task : NULL;
+    if (t)
+        t->woke = LR_WOKE;
+    lr_spin_unlock(&c->tasks.lock);
+    if (t)
+        lr_ready_fresh(t);
+    else
+        MUST(pthread_cond_signal(&c->os));
 }
 
 void lr_cond_wake_all(struct lr_cond *c)
 {
+    lr_spin_lock(&c->tasks.lock);
+    struct lr_task *all = c->tasks.head ? lr_waitlist_claim_all(&c->tasks, LR_WOKE) : NULL;
+    lr_spin_unlock(&c->tasks.lock);
+    lr_ready_all(all);
     MUST(pthread_cond_broadcast(&c->os));
+}
+
+/* The mutex is let go only after the node is in the list, so a wake under the mutex cannot miss it. */
+static bool wait_as_task(struct lr_cond *c, struct lr_mutex *m, struct lr_fiber *f,
+                         int64_t deadline)
+{
+    struct lr_wait node;
+    lr_spin_lock(&c->tasks.lock);
+    lr_wait_begin(&node, &f->task, NULL);
+    lr_waitlist_push(&c->tasks, &node);
+    lr_spin_unlock(&c->tasks.lock);
+    lr_mutex_unlock(m);
+    enum lr_woke woke = lr_park(&f->task, node.ticket, deadline, LR_WAITS_COND, c);
+    lr_spin_lock(&c->tasks.lock);
+    lr_waitlist_remove(&c->tasks, &node);
+    lr_spin_unlock(&c->tasks.lock);
+    lr_mutex_lock(m);
+    return woke != LR_WOKE_TIMEDOUT;
 }
 
 static struct timespec timespec_of(int64_t ns)
@@ -67,6 +113,9 @@ static struct timespec timespec_of(int64_t ns)
 
 bool lr_cond_wait(struct lr_cond *c, struct lr_mutex *m, int64_t deadline)
 {
+    struct lr_fiber *f = self_fiber();
+    if (f && f->n_held == 1)
+        return wait_as_task(c, m, f, deadline);
     if (deadline == LB_FOREVER) {
         MUST(pthread_cond_wait(&c->os, &m->os));
         return true;
@@ -79,6 +128,9 @@ bool lr_cond_wait(struct lr_cond *c, struct lr_mutex *m, int64_t deadline)
 
 void lr_sleep_until(int64_t deadline)
 {
+    struct lr_fiber *f = self_fiber();
+    if (f && f->n_held == 0 && lade_task_sleep_until(deadline) == 0)
+        return;
     struct timespec ts = timespec_of(deadline > 0 ? deadline : 0);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
         ;
@@ -120,10 +172,103 @@ int lr_thread_start(struct lr_thread *t, const char *name, void (*fn)(void *), v
     return 0;
 }
 
+/* ---- tasks instead of threads ---- */
+
+struct lr_seam_task {
+    void (*fn)(void *);
+    void *arg;
+    lade_gate done;
+    uint32_t holders; /* atomic: the task and who joins it */
+};
+
+static void drop(struct lr_seam_task *s)
+{
+    if (__atomic_fetch_sub(&s->holders, 1, __ATOMIC_ACQ_REL) == 1)
+        lb_free(s);
+}
+
+static int run_as_task(void *p)
+{
+    struct lr_seam_task *s = p;
+    self_fiber()->shielded = true; /* the engine ends its threads by its own means */
+    s->fn(s->arg);
+    (void)lade_gate_open(&s->done);
+    drop(s);
+    return 0;
+}
+
+int lr_thread_start_task(struct lr_thread *t, const char *name, void (*fn)(void *), void *arg)
+{
+    struct lr_seam_task *s = lb_calloc(1, sizeof(*s));
+    if (!s)
+        return -LADE_ENOMEM;
+    s->fn = fn;
+    s->arg = arg;
+    s->holders = 2;
+    struct lr_spawn spawn = {.coded = run_as_task, .arg = s, .name = name, .where = "worker"};
+    int rc = lr_spawn(&spawn, NULL);
+    if (rc < 0) {
+        lb_free(s);
+        return rc;
+    }
+    t->task = s;
+    t->started = true;
+    return 0;
+}
+
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned n_holds; /* guarded by: hold_lock */
+static lade_rt *held;    /* guarded by: hold_lock; NULL when the program runs its own */
+
+int lr_tasks_hold(void)
+{
+    int rc = 0;
+    MUST(pthread_mutex_lock(&hold_lock));
+    if (n_holds == 0) {
+        /* Handlers are the users' code: more room than the default. It is address space, not memory. */
+        lade_rt_opts o = {.stack_size = (size_t)256 * 1024};
+        rc = lade_rt_start(&o, &held);
+        if (rc == -LADE_EBUSY)
+            rc = 0;
+    }
+    if (rc == 0)
+        n_holds++;
+    MUST(pthread_mutex_unlock(&hold_lock));
+    return rc;
+}
+
+void lr_tasks_release(void)
+{
+    MUST(pthread_mutex_lock(&hold_lock));
+    if (--n_holds == 0 && held) {
+        (void)lade_rt_stop(held, LB_FOREVER); /* all are joined: nothing is left to wait for */
+        held = NULL;
+    }
+    MUST(pthread_mutex_unlock(&hold_lock));
+}
+
+void lr_thread_forget(struct lr_thread *t)
+{
+    if (!t->started || !t->task) {
+        lr_thread_join(t);
+        return;
+    }
+    drop(t->task);
+    t->task = NULL;
+    t->started = false;
+}
+
 void lr_thread_join(struct lr_thread *t)
 {
     if (!t->started)
         return;
+    if (t->task) {
+        (void)lade_gate_wait(&t->task->done);
+        drop(t->task);
+        t->task = NULL;
+        t->started = false;
+        return;
+    }
     MUST(pthread_join(t->os, NULL));
     t->started = false;
 }
@@ -180,7 +325,7 @@ static int poll_timeout(int64_t deadline)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
+static int wait_fds_in_thread(struct lr_fd *fds, size_t n, int64_t deadline)
 {
     struct pollfd p[8];
     LB_CHECK(n <= LB_ARRAY_LEN(p));
@@ -201,4 +346,34 @@ int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
             fds[i].ready = ready_of(p[i].revents);
         return rc;
     }
+}
+
+/* poll on a thread of the blocking pool; the object outlives a caller that does not wait, though a shielded one always does. */
+struct poll_call {
+    struct lr_fd *fds;
+    size_t n;
+    int64_t deadline;
+    int rc;
+};
+
+static void poll_in_pool(void *p)
+{
+    struct poll_call *c = p;
+    c->rc = wait_fds_in_thread(c->fds, c->n, c->deadline);
+}
+
+int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
+{
+    struct lr_fiber *f = self_fiber();
+    if (!f || f->n_held > 0)
+        return wait_fds_in_thread(fds, n, deadline);
+    int rc = wait_fds_in_thread(fds, n, 0);
+    if (rc != 0)
+        return rc;
+    struct poll_call c = {.fds = fds, .n = n, .deadline = deadline};
+    bool before = f->shielded;
+    f->shielded = true; /* the call uses our stack */
+    rc = lade_blocking_run(poll_in_pool, &c);
+    f->shielded = before;
+    return rc < 0 ? wait_fds_in_thread(fds, n, deadline) : c.rc;
 }

@@ -1,8 +1,9 @@
 /*
  * seam.h - the only way engine and stores block
  *
- * Locks, conditions, threads, sleeping and waiting for descriptors. Today each call blocks the OS thread that makes it;
- * the M:N runtime will give the same calls a second body that parks a task, and nothing above this file changes.
+ * Locks, conditions, threads, sleeping and waiting for descriptors. Made from an OS thread each call blocks that thread; made from
+ * a task of the runtime, a condition, a sleep and a wait for descriptors park the task instead. A mutex is an OS mutex for both: it
+ * is held for moments only. A task that still holds one when it waits blocks its worker rather than park with it.
  * Deadlines are absolute, lb_clock_mono nanoseconds; LB_FOREVER waits without end.
  *
  * Thread safety: all, as the name of each says.
@@ -10,7 +11,7 @@
 #ifndef LADE_RT_SEAM_H
 #define LADE_RT_SEAM_H
 
-#include <lade/base.h>
+#include <lade/rt.h>
 
 #include <pthread.h>
 
@@ -19,7 +20,8 @@ struct lr_mutex {
 };
 
 struct lr_cond {
-    pthread_cond_t os; /* on CLOCK_MONOTONIC */
+    pthread_cond_t os;   /* on CLOCK_MONOTONIC; threads wait here */
+    lade_waitlist tasks; /* and tasks here */
 };
 
 /* For a static mutex, which needs no init and no fini. */
@@ -42,15 +44,30 @@ bool lr_cond_wait(struct lr_cond *c, struct lr_mutex *m, int64_t deadline);
 
 void lr_sleep_until(int64_t deadline);
 
-/* A thread of execution: an OS thread for LR_OS, later a task for LR_TASK. Signals are blocked in it. */
+/* A thread of execution: an OS thread, in which signals are blocked, or a task of the runtime. */
 struct lr_thread {
     pthread_t os;
     bool started;
+    struct lr_seam_task *task; /* NULL for an OS thread */
 };
 
 /* `name` is for debuggers, cut at 15 characters. 0, or -LADE_ENOMEM when the system gives no more threads. */
 LADE_CHECKED int lr_thread_start(struct lr_thread *t, const char *name, void (*fn)(void *),
                                  void *arg);
+/* The same as a task; between lr_tasks_hold and lr_tasks_release. `name` is a static string. Never cancelled by the runtime. */
+LADE_CHECKED int lr_thread_start_task(struct lr_thread *t, const char *name, void (*fn)(void *),
+                                      void *arg);
+/*
+ * Sees to it that a runtime is there: starts one with the first hold, ends it with the last release, unless the program runs its
+ * own. 0, -LADE_ENOMEM, -LADE_EIO.
+ */
+LADE_CHECKED int lr_tasks_hold(void);
+void lr_tasks_release(void);
+/*
+ * For one that is past its last use of anything but its own stack: a thread is joined, which is soon over, a task is left to
+ * itself, since waiting for it with a lock held could keep it from the CPU.
+ */
+void lr_thread_forget(struct lr_thread *t);
 /* Waits for fn to return; nothing when it was never started. */
 void lr_thread_join(struct lr_thread *t);
 

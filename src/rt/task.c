@@ -130,6 +130,20 @@ void lr_fiber_end(struct lr_worker *w, struct lr_fiber *f, int code)
     recycle(w, f);
 }
 
+static struct lr_fiber *self_fiber(void)
+{
+    struct lr_task *t = lr_cur();
+    return t && LR_KIND(t) == LR_FIBER ? (struct lr_fiber *)(void *)t : NULL;
+}
+
+/* Not with an OS mutex in hand. */
+static void let_them_run(void)
+{
+    struct lr_fiber *me = self_fiber();
+    if (me && me->n_held == 0)
+        lr_yield(me);
+}
+
 int lr_spawn(const struct lr_spawn *s, lade_task *out)
 {
     struct lr_rt *rt = lr_rt_get();
@@ -154,6 +168,7 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
     f->name = s->name;
     f->where = s->where;
     f->shielded = false;
+    f->n_held = 0;
     f->waits = LR_WAITS_NOT;
     f->asan = NULL;
     f->task.go = NULL;
@@ -172,10 +187,8 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out)
     if (!w)
         return 0;
     lr_count(&w->n_started, 1);
-    struct lr_task *me = lr_cur();
-    if (LB_UNLIKELY(__atomic_load_n(&w->runq.n, __ATOMIC_RELAXED) > YIELD_ABOVE) && me &&
-        LR_KIND(me) == LR_FIBER)
-        lr_yield((struct lr_fiber *)(void *)me);
+    if (LB_UNLIKELY(__atomic_load_n(&w->runq.n, __ATOMIC_RELAXED) > YIELD_ABOVE))
+        let_them_run();
     return 0;
 }
 
@@ -185,12 +198,6 @@ int lade_task_start_at(lade_task *out, void (*fn)(void *), void *arg, const char
         return -LADE_EINVAL;
     struct lr_spawn s = {.plain = fn, .arg = arg, .where = where};
     return lr_spawn(&s, out);
-}
-
-static struct lr_fiber *self_fiber(void)
-{
-    struct lr_task *t = lr_cur();
-    return t && LR_KIND(t) == LR_FIBER ? (struct lr_fiber *)(void *)t : NULL;
 }
 
 lade_task lade_task_self(void)
