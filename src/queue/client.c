@@ -159,6 +159,7 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
                          .id = lb_slice(d->id[i].text, strlen(d->id[i].text)),
                          .level = LADE_PRIORITY_MAX - s->priority,
+                         .fresh = !s->id,
                          .unique = lb_slice(s->unique.key.data, s->unique.key.size),
                          .until = s->unique.until};
     if (s->unique.key.size > 0)

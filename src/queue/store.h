@@ -105,7 +105,9 @@ struct lq_put {
     const char *queue;
     struct lb_slice id;   /* 1..LADE_ID_MAX bytes, no NUL */
     struct lb_slice body; /* >= 2 bytes */
-    int level;            /* the same as in the body */
+    bool
+        fresh; /* the id was made for this call by chance: a store need not look whether it is known */
+    int level; /* the same as in the body */
     enum lq_when when;
     int64_t when_ms;
     struct lb_slice unique; /* empty = none */

@@ -20,6 +20,7 @@ struct lane {
     size_t n_special;
     size_t longest;
     bool untimed; /* some ids are not time-ordered */
+    bool known;   /* some ids were given by the caller: the queue may have them already */
     int level;    /* of all of them; -1 when they are not plain */
 };
 
@@ -66,7 +67,7 @@ static int find_twins(struct put_call *pc, lade_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++) {
         struct lane *l = &pc->lane[i];
-        for (size_t k = 0; rc == 0 && l->level >= 0 && l->n > 1 && k < l->n; k++) {
+        for (size_t k = 0; rc == 0 && l->known && l->level >= 0 && l->n > 1 && k < l->n; k++) {
             struct lq_put *p = &pc->put[pc->order[l->first + k]];
             struct lq_put *other = lb_map_get(&map, p->id);
             if (!other)
@@ -99,6 +100,7 @@ static int group(struct put_call *pc, lade_err *err)
         l->n_special += is_special(p);
         note_level(l, p);
         l->untimed |= !ls_redis_id_time(p->id);
+        l->known |= !p->fresh;
         l->longest = LB_MAX(l->longest, p->body.n);
         bytes += p->body.n;
     }
@@ -134,10 +136,9 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
     ls_redis_arg_u64(cmd, l->n);
     ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
     ls_redis_arg_int(cmd, l->untimed);
-    if (l->level >= 0)
-        ls_redis_arg_int(cmd, l->level);
-    else
-        ls_redis_arg_str(cmd, "");
+    char plain[3] = "f0";
+    plain[1] = (char)('0' + LB_MAX(l->level, 0));
+    ls_redis_arg_str(cmd, l->level < 0 ? "" : plain + l->known);
     ls_redis_arg_u64(cmd, l->n_special);
     for (size_t i = 0; i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];

@@ -2,7 +2,8 @@
 --
 -- KEYS  <ns>:queues, then one meta for each lane
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
---       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), level when all are plain or "", n special;
+--       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), level when all are plain or "", with an "f" before
+--       it when all ids are fresh, so that nobody can know them; n special;
 --                      n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms, unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
@@ -66,7 +67,13 @@ local function look(lane, n, special, untimed, plain)
     end
     p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
     check_format(p.meta[1])
-    local known = fetch('HMGET', P .. 'jobs', ids, 1, n)
+    local known = {}
+    if byte(plain) == 102 then
+        plain = sub(plain, 2)
+        call('HLEN', P .. 'jobs')
+    else
+        known = fetch('HMGET', P .. 'jobs', ids, 1, n)
+    end
     if plain ~= '' and none_of(known, n) then
         p.lists[plain] = ids
         call('LLEN', P .. 'ready:' .. plain)
