@@ -190,7 +190,9 @@ static void drop(struct lr_seam_task *s)
 static int run_as_task(void *p)
 {
     struct lr_seam_task *s = p;
-    self_fiber()->shielded = true; /* the engine ends its threads by its own means */
+    struct lr_fiber *me = self_fiber();
+    LB_CHECK(me);
+    me->shielded = true; /* the engine ends its threads by its own means */
     s->fn(s->arg);
     (void)lade_gate_open(&s->done);
     drop(s);
