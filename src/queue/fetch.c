@@ -48,7 +48,7 @@ static void collect(struct fetch *f)
     while (f->n < LQ_TAKE_MAX && w->n_done > 0) {
         struct lade_job *job = LB_CONTAINER_OF(w->done.next, struct lade_job, node);
         lq_worker_remove(w, job);
-        w->n_settling++;
+        lq_worker_push(w, job, LQ_PLACE_SETTLING);
         f->job[f->n++] = job;
     }
 }
@@ -156,7 +156,7 @@ static void release_settled(struct fetch *f)
         else
             count_outcome(&w->stats, &f->settle[i]);
         f->job[i]->lost = f->settle[i].outcome == LADE_STALE;
-        w->n_settling--;
+        lq_worker_remove(w, f->job[i]);
     }
     w->stats.lost += stale;
     if (w->phase >= LQ_PHASE_STOPPING)
@@ -256,7 +256,8 @@ static void back_off(struct fetch *f, const lade_err *err)
     size_t kept = 0;
     for (size_t i = 0; i < f->n; i++) {
         if (f->job[i]->lost) {
-            w->n_settling--;
+            lq_worker_remove(w, f->job[i]);
+            lq_worker_note_dropped(w, lade_job_id(f->job[i]));
             w->stats.lost++;
             lq_job_drop(w, f->job[i]);
             continue;
@@ -265,6 +266,7 @@ static void back_off(struct fetch *f, const lade_err *err)
     }
     f->n = kept;
     lr_mutex_unlock(&w->lock);
+    lq_worker_log_dropped(w);
 }
 
 static int compare_leases(const void *a, const void *b)
@@ -448,7 +450,7 @@ void lq_fetch_run(void *worker)
     lr_mutex_lock(&w->lock);
     for (size_t i = 0; i < f->n;
          i++) { /* given up by run.c: the leases run out and others take over */
-        w->n_settling--;
+        lq_worker_remove(w, f->job[i]);
         lq_job_drop(w, f->job[i]);
     }
     lr_mutex_unlock(&w->lock);

@@ -13,8 +13,8 @@
 
 void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place place)
 {
-    struct lb_list *const list[] = {&w->queued, &w->running, &w->done};
-    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done};
+    struct lb_list *const list[] = {&w->queued, &w->running, &w->done, &w->settling};
+    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done, &w->n_settling};
     job->place = place;
     lb_list_push_back(list[place], &job->node);
     (*count[place])++;
@@ -22,7 +22,7 @@ void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place p
 
 void lq_worker_remove(struct lade_worker *w, struct lade_job *job)
 {
-    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done};
+    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done, &w->n_settling};
     lb_list_del(&job->node);
     (*count[job->place])--;
 }
@@ -74,7 +74,7 @@ void lq_worker_ring(struct lade_worker *w)
 }
 
 /* As many ids as fit, then "...". */
-static void note_dropped(struct lade_worker *w, const char *id)
+void lq_worker_note_dropped(struct lade_worker *w, const char *id)
 {
     size_t at = strlen(w->dropped), room = sizeof(w->dropped) - at;
     if (strlen(id) + sizeof("  ...") < room)
@@ -90,10 +90,10 @@ static void lose_all(struct lade_worker *w, struct lb_list *list)
         struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
         job->lost = true;
         lq_job_cancel(job, LQ_CANCEL_LOST);
-        if (job->place == LQ_PLACE_RUNNING)
-            continue; /* its slot drops it when the handler is back */
+        if (job->place == LQ_PLACE_RUNNING || job->place == LQ_PLACE_SETTLING)
+            continue; /* its slot drops it when the handler is back; fetch unless the trip holds */
         if (job->place == LQ_PLACE_DONE)
-            note_dropped(w, lade_job_id(job));
+            lq_worker_note_dropped(w, lade_job_id(job));
         lq_worker_remove(w, job);
         w->stats.lost++;
         lq_job_drop(w, job);
@@ -121,6 +121,7 @@ void lq_worker_lose(struct lade_worker *w)
     lose_all(w, &w->queued);
     lose_all(w, &w->running);
     lose_all(w, &w->done);
+    lose_all(w, &w->settling);
     lb_ulid(w->incarnation, lb_clock_wall());
     w->registered = false;
     lr_cond_wake_all(&w->lease_wake);
@@ -240,6 +241,7 @@ static void init_lists(lade_worker *w)
     lb_list_init(&w->queued);
     lb_list_init(&w->running);
     lb_list_init(&w->done);
+    lb_list_init(&w->settling);
     lb_list_init(&w->slots);
     lb_map_init(&w->routes);
     lr_mutex_init(&w->lock);

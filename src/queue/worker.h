@@ -13,7 +13,7 @@
  *                         |                        |                     ^
  *                         +------ hand back -------+---- abandon --------+
  *
- * A job is in exactly one of the three lists until it is settled. Bounds: queued + running <= slots + prefetch_max, and
+ * A job is in exactly one of the lists (settling: done, and on its way to the store) until it is settled. Bounds: queued + running <= slots + prefetch_max, and
  * done is bounded by the same sum, since nothing is taken while outcomes wait for the store.
  *
  * Locking: one lock. It is held for list moves only: never across a handler, a store op or a log call.
@@ -50,7 +50,12 @@ enum lq_cancel {
     LQ_CANCEL_SHUTDOWN = 4
 };
 
-enum lq_place { LQ_PLACE_QUEUED = 0, LQ_PLACE_RUNNING = 1, LQ_PLACE_DONE = 2 };
+enum lq_place {
+    LQ_PLACE_QUEUED = 0,
+    LQ_PLACE_RUNNING = 1,
+    LQ_PLACE_DONE = 2,
+    LQ_PLACE_SETTLING = 3 /* in the store's hands, held by fetch.c */
+};
 
 /* The memory of one take; freed when the last of its jobs is. */
 struct lq_haul {
@@ -130,10 +135,10 @@ struct lade_worker {
 
     struct lr_mutex lock; /* guards all that follows */
     enum lq_phase phase;
-    struct lb_list queued, running, done, slots;
+    struct lb_list queued, running, done, settling, slots;
     size_t n_queued, n_running, n_done;
-    size_t n_settling; /* taken from done, in the store's hands */
-    bool taking;       /* a take is under way: it may bring jobs yet */
+    size_t n_settling;
+    bool taking; /* a take is under way: it may bring jobs yet */
     size_t n_slots, n_idle_slots;
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
@@ -167,6 +172,8 @@ bool lq_worker_wake_fetch(struct lade_worker *w);
 void lq_worker_ring(struct lade_worker *w);
 /* The lease is lost: drops what waits, cancels what runs, takes a new incarnation. */
 void lq_worker_lose(struct lade_worker *w);
+/* Notes for that log the id of a finished job whose outcome is dropped. Under the lock. */
+void lq_worker_note_dropped(struct lade_worker *w, const char *id);
 /* Logs what the last loss dropped although it was finished: those jobs run again (C-002). Without the lock. */
 void lq_worker_log_dropped(struct lade_worker *w);
 /* One line to the log; without the lock. */
