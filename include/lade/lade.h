@@ -23,7 +23,8 @@
  *     0    done
  *     > 0  an outcome of enum lade_result that the function names: handle it
  *     < 0  a failure, -LADE_E...: the text is in *err, one line, what and why and what to do
- * `err` may be NULL when the text is not wanted. Nothing is written to an out parameter on failure.
+ * `err` may be NULL when the text is not wanted; it is written on failure only, except that lade_open and lade_worker_run clear it
+ * first. Nothing is written to an out parameter on failure.
  *
  * Units. Every duration and time is int64_t nanoseconds: 5 * LADE_SECOND. Stores keep milliseconds;
  * a positive duration below one millisecond or over 100 years is refused, never rounded. Absolute times are
@@ -76,8 +77,12 @@ typedef struct lade lade;
 
 /* Zero means "the default" in every field, so `(lade_options){0}` and NULL are the defaults. */
 typedef struct lade_options {
-    const char *namespace_;  /* first part of every Redis key; default "lade". Ignored by SQLite */
-    uint32_t payload_max;    /* default LADE_PAYLOAD_MAX, at most LADE_PAYLOAD_MAX_HARD */
+    const char *namespace_; /* first part of every Redis key; default "lade". Ignored by SQLite */
+    /*
+     * Longest payload that enqueue takes here, and that a worker on this handle reads: it sends larger jobs to the dead, whole.
+     * Default LADE_PAYLOAD_MAX, at most LADE_PAYLOAD_MAX_HARD.
+     */
+    uint32_t payload_max;
     int64_t timeout;         /* longest any one call waits for the store; default 10 s */
     int64_t connect_timeout; /* default 5 s */
 
@@ -264,8 +269,14 @@ typedef struct lade_worker_config {
     int64_t lease;            /* default 15 s, at least 1 s. Renewed at a third of it */
     int64_t sweep;            /* how often leases of dead workers are looked for; default 1 s */
     int64_t shutdown_timeout; /* how long a stop waits for handlers; default 25 s; -1 = 0 */
-    int max_crashes;          /* worker deaths a job may cause before quarantine; default 5 */
-    int prefetch_max; /* jobs held beyond the slots; default 8 * concurrency within 16..1000; -1 = none */
+    /*
+     * How long a handler may go on after its timeout, when it has been told to stop: default 10 s, at least 1 ms. What it
+     * returns until then counts, LADE_OK too. After it the attempt is settled as timed out, the job may run elsewhere, the
+     * handler's slot counts as stuck and is replaced, and what it returns at last is dropped.
+     */
+    int64_t cancel_grace;
+    int max_crashes; /* worker deaths a job may cause before quarantine; default 5 */
+    int prefetch_max; /* jobs held beyond the slots; default 8 * concurrency within 200..1000; -1 = none */
     lade_backoff_fn backoff; /* NULL = the job's own */
     void *backoff_ctx;
     bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT and TSTP alone */
@@ -304,6 +315,7 @@ LADE_API void lade_worker_stop(lade_worker *w);
 LADE_API void lade_worker_quiet(lade_worker *w);
 
 typedef struct lade_worker_stats {
+    /* by outcome; cancelled counts jobs that an operator stopped, too */
     uint64_t completed, retried, dead, snoozed, cancelled, discarded;
     uint64_t timed_out;   /* attempts that overran their timeout */
     uint64_t lost;        /* settles refused because the lease was lost */

@@ -55,6 +55,8 @@ static int act_everywhere(lade *q, enum lade_job_verb verb, const char *const *i
 int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue, const char *const *ids,
                  size_t n, int *outcomes, lade_err *err)
 {
+    if (n > 0 && !ids)
+        return lb_fail(err, LADE_EINVAL, "act", "ids is NULL with n = %zu", n);
     if ((unsigned)verb > LADE_JOB_REMOVE)
         return lb_fail(err, LADE_EINVAL, "act", "verb %d is unknown", (int)verb);
     if (queue) {
@@ -74,6 +76,7 @@ int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue, const char
         outcome[i] = LADE_NOT_FOUND;
     int rc = queue ? act_in(q, verb, queue, ids, n, outcome, err)
                    : act_everywhere(q, verb, ids, n, outcome, err);
+    rc = LB_MIN(rc, 0); /* a store's own summary knows only its part of the ids */
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = outcome[i];
     if (!outcomes)

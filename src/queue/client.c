@@ -205,6 +205,8 @@ static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
 
 int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
 {
+    if (!spec)
+        return lb_fail(err, LADE_EINVAL, "enqueue", "spec is NULL");
     int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
     if (rc < 0)
         return rc;
@@ -224,6 +226,8 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
 {
     if (n == 0)
         return 0;
+    if (!specs)
+        return lb_fail(err, LADE_EINVAL, "enqueue_many", "specs is NULL with n = %zu", n);
     if (n > LADE_BATCH_MAX)
         return lb_fail(err, LADE_ETOOBIG, "enqueue_many", "%zu jobs in one call; at most %d", n,
                        LADE_BATCH_MAX);

@@ -117,8 +117,16 @@ static void order_lanes(struct fetch *f)
     }
 }
 
-static void count_outcome(lade_worker_stats *st, const struct lq_settle *s)
+static void count_outcome(lade_worker_stats *st, const struct lade_job *job)
 {
+    const struct lq_settle *s = &job->settle;
+    if (job->unroutable)
+        return; /* counted when it was handed back */
+    if (atomic_load_explicit(&job->cancel, memory_order_relaxed) == LQ_CANCEL_OPERATOR &&
+        s->to == LQ_TO_RETRYING) {
+        st->cancelled++; /* the store ends it as the operator asked */
+        return;
+    }
     switch (s->to) {
     case LQ_TO_COMPLETED:
         st->completed++;
@@ -150,11 +158,12 @@ static void release_settled(struct fetch *f)
     struct lade_worker *w = f->w;
     size_t stale = 0;
     lr_mutex_lock(&w->lock);
+    w->store_away = false;
     for (size_t i = 0; i < f->n; i++) {
         if (f->settle[i].outcome == LADE_STALE)
             stale++;
         else
-            count_outcome(&w->stats, &f->settle[i]);
+            count_outcome(&w->stats, f->job[i]);
         f->job[i]->lost = f->settle[i].outcome == LADE_STALE;
         lq_worker_remove(w, f->job[i]);
     }
@@ -247,6 +256,7 @@ static void back_off(struct fetch *f, const lade_err *err)
     f->backoff = f->backoff == 0 ? BACKOFF_FIRST : LB_MIN(2 * f->backoff, BACKOFF_LAST);
     int64_t until = now + f->backoff / 2 + (int64_t)lb_rand_below((uint64_t)f->backoff / 2 + 1);
     lr_mutex_lock(&w->lock);
+    w->store_away = true;
     while (lb_clock_mono() < until && w->phase < LQ_PHASE_ENDED) {
         w->fetch_asleep = true;
         (void)lr_cond_wait(&w->fetch_wake, &w->lock, until);

@@ -190,6 +190,8 @@ int lade_job_list(lade *q, const char *queue, enum lade_state state, lade_cursor
     int rc = lq_queue_check(queue, "list", err);
     if (rc < 0)
         return rc;
+    if (!cursor || !out || !n)
+        return lb_fail(err, LADE_EINVAL, "list", "cursor, out and n must not be NULL");
     if ((unsigned)state >= LADE_N_STATES)
         return lb_fail(err, LADE_EINVAL, "list", "state %d is unknown", (int)state);
     if (limit == 0 || limit > 1000) /* C-111 */

@@ -64,7 +64,7 @@ static void settle_failure(struct lade_job *job, enum lq_event event, int64_t de
                            struct lb_slice error)
 {
     struct lq_settle *s = &job->settle;
-    s->failed = true;
+    s->failed = event != LQ_EVENT_CANCEL; /* an operator's doing is no failure */
     if (job->attempt >= job->body.max_attempts) {
         s->to = LQ_TO_DEAD;
         s->reason = LQ_REASON_EXHAUSTED;

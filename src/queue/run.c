@@ -9,8 +9,8 @@
  *                  shutdown_timeout      v                              | or the store away too long
  *                                     ENDING --handlers back or left behind
  *
- * Timeouts: at its deadline a job is cancelled (the handler is asked to stop); after a grace of the same length, within
- * GRACE_MIN and GRACE_MAX, it is left behind: its outcome is settled as timed out, its slot counts as stuck and is
+ * Timeouts: at its deadline a job is cancelled (the handler is asked to stop); after the worker's
+ * cancel_grace it is left behind: its outcome is settled as timed out, its slot counts as stuck and is
  * replaced, and whatever the handler still says is dropped.
  */
 #include <signal.h>
@@ -20,11 +20,10 @@
 #include "base/err.h"
 #include "queue/worker.h"
 
-#define GRACE_MIN   (100 * LADE_MILLISECOND)
-#define GRACE_MAX   (6 * LADE_SECOND)
-#define END_GRACE   (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
-#define SLOT_RETRY  (100 * LADE_MILLISECOND)
-#define SETTLE_WAIT (5 * LADE_SECOND) /* for the store to take the last outcomes */
+#define END_GRACE    (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
+#define SLOT_RETRY   (100 * LADE_MILLISECOND)
+#define SETTLE_HURRY LADE_SECOND       /* the same after a second signal */
+#define SETTLE_WAIT  (5 * LADE_SECOND) /* for the store to take the last outcomes */
 
 /* Signals ---------------------------------------------------------------------------------------------------------- */
 
@@ -125,12 +124,6 @@ static void abandon(struct control *c, struct lade_job *job, enum lq_ending endi
     c->ring = lq_worker_wake_fetch(w) || c->ring;
 }
 
-static int64_t grace_of(const struct lade_job *job)
-{
-    int64_t grace = lb_ns_of_ms(job->body.timeout_ms);
-    return LB_MIN(LB_MAX(grace, GRACE_MIN), GRACE_MAX);
-}
-
 /* Cancels and abandons what is over time. Returns when to look again. Under the lock. */
 static int64_t check_deadlines(struct control *c, int64_t now)
 {
@@ -142,7 +135,7 @@ static int64_t check_deadlines(struct control *c, int64_t now)
             if (!lade_job_cancelled(job))
                 w->stats.timed_out++;
             lq_job_cancel(job, LQ_CANCEL_TIMEOUT);
-            job->abandon_at = now + grace_of(job);
+            job->abandon_at = now + w->cancel_grace;
         }
         if (job->abandon_at != 0 && job->abandon_at <= now && !job->claimed && !job->lost) {
             abandon(c, job, LQ_ENDING_ABANDONED);
@@ -259,6 +252,8 @@ static bool is_over(struct control *c, int64_t now, int64_t *next)
         return true;
     if (c->settle_at == LB_FOREVER)
         c->settle_at = now + SETTLE_WAIT;
+    if (atomic_load(&w->stops) > 1)
+        c->settle_at = LB_MIN(c->settle_at, now + SETTLE_HURRY);
     *next = LB_MIN(*next, c->settle_at);
     return now >= c->settle_at;
 }
@@ -394,7 +389,9 @@ int lade_worker_run(lade_worker *w, lade_err *err)
     end_threads(w);
     drop_leftovers(w);
     lade_err leaving = {0};
-    if (w->registered && lq_leave(w->q->store, w->incarnation, lq_worker_lanes(w), &leaving) < 0)
+    /* With the store away the lease runs out by itself; asking would only hold the stop up. */
+    if (w->registered && !w->store_away &&
+        lq_leave(w->q->store, w->incarnation, lq_worker_lanes(w), &leaving) < 0)
         lq_worker_log(w, "could not sign off, the lease runs out by itself: %s", leaving.text);
     if (!w->no_signals)
         forget_signals(w);

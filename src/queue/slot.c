@@ -103,6 +103,7 @@ static enum lq_ending run_job(struct lade_job *job, lade_outcome *said)
     if (ending != LQ_ENDING_RETURNED)
         return ending;
     const struct lq_route *route = find_route(job->worker, job->body.kind);
+    job->unroutable = !route;
     if (!route)
         return LQ_ENDING_UNROUTABLE;
     if (job->crashes > 0 && !mark_begun(job))

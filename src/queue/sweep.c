@@ -161,14 +161,25 @@ static void trim(struct sweep *s)
     s->trimmed_at = lb_clock_mono();
 }
 
+/* Each duty may wait for a store that is away; a worker that stops must not wait for all of them. */
+static bool is_stopping(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    bool stopping = w->phase >= LQ_PHASE_STOPPING;
+    lr_mutex_unlock(&w->lock);
+    return stopping;
+}
+
 void lq_sweep_run(void *worker)
 {
     struct sweep s = {.w = worker};
     struct lade_worker *w = worker;
     for (;;) {
         reclaim(&s);
-        promote(&s);
-        trim(&s);
+        if (!is_stopping(w))
+            promote(&s);
+        if (!is_stopping(w))
+            trim(&s);
         lr_mutex_lock(&w->lock);
         int64_t until = lb_deadline_in(w->sweep);
         while (w->phase != LQ_PHASE_ENDED && lb_clock_mono() < until)

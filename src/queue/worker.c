@@ -160,6 +160,8 @@ static int check_config(const lade_worker_config *c, lade_err *err)
         return REFUSE("executor %d is neither thread nor task", (int)c->executor);
     if (c->n_queues > LQ_LANES_MAX)
         return REFUSE("%zu queues; a worker serves at most %d", c->n_queues, LQ_LANES_MAX);
+    if (c->n_queues > 0 && !c->queues)
+        return REFUSE("queues is NULL with n_queues = %zu", c->n_queues);
     for (size_t i = 0; i < c->n_queues; i++) {
         int rc = lq_queue_check(c->queues[i].name, "worker", err);
         if (rc < 0)
@@ -175,6 +177,8 @@ static int check_config(const lade_worker_config *c, lade_err *err)
         return REFUSE("lease is below one second");
     if (c->sweep != 0 && c->sweep < LADE_MILLISECOND)
         return REFUSE("sweep is below one millisecond");
+    if (c->cancel_grace < 0 || (c->cancel_grace > 0 && c->cancel_grace < LADE_MILLISECOND))
+        return REFUSE("cancel_grace is below one millisecond");
     if (c->shutdown_timeout < -1)
         return REFUSE("shutdown_timeout is negative; -1 means none");
     if (c->max_crashes < 0 || c->max_crashes > 10000)
@@ -221,6 +225,7 @@ static int copy_config(lade_worker *w, const lade_worker_config *c)
     w->max_crashes = c->max_crashes ? c->max_crashes : 5;
     w->lease = c->lease ? c->lease : 15 * LADE_SECOND;
     w->sweep = c->sweep ? c->sweep : LADE_SECOND;
+    w->cancel_grace = c->cancel_grace ? c->cancel_grace : 10 * LADE_SECOND;
     w->shutdown_timeout = c->shutdown_timeout ? LB_MAX(c->shutdown_timeout, 0) : 25 * LADE_SECOND;
     w->prefetch_max = c->prefetch_max ? LB_MAX(c->prefetch_max, 0)
                                       : LB_MIN(LB_MAX(8 * w->concurrency, 200), 1000);

@@ -71,6 +71,7 @@ struct lade_job {
     struct lq_leased *leased;
     const char *queue;
     struct lq_job body; /* valid once a slot has decoded it */
+    bool unroutable;    /* no handler for its kind here; its slot only */
     int attempt;        /* the number of this run */
     int crashes;
 
@@ -113,7 +114,7 @@ struct lade_worker {
     lade *q;
     /* fixed by open */
     int concurrency, max_crashes, prefetch_max;
-    int64_t lease, sweep, shutdown_timeout; /* ns */
+    int64_t lease, sweep, shutdown_timeout, cancel_grace; /* ns */
     char **queue;
     uint32_t *weight;
     size_t n_queues;
@@ -138,7 +139,8 @@ struct lade_worker {
     struct lb_list queued, running, done, settling, slots;
     size_t n_queued, n_running, n_done;
     size_t n_settling;
-    bool taking; /* a take is under way: it may bring jobs yet */
+    bool store_away; /* the last trip failed */
+    bool taking;     /* a take is under way: it may bring jobs yet */
     size_t n_slots, n_idle_slots;
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */

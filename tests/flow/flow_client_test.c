@@ -169,6 +169,28 @@ static void bad_arguments_of_lists_and_acts_are_refused(void **state)
     assert_int_equal(lade_job_act(f->q, LADE_JOB_KILL, NULL, &id, 1, NULL, NULL), -LADE_EINVAL);
     id = "nobody";
     assert_int_equal(lade_job_act(f->q, LADE_JOB_KILL, NULL, &id, 1, NULL, NULL), LADE_NOT_FOUND);
+    assert_int_equal(lade_job_act(f->q, LADE_JOB_KILL, NULL, NULL, 2, NULL, NULL), -LADE_EINVAL);
+    assert_int_equal(lade_job_list(f->q, "default", LADE_STATE_READY, NULL, 1, v, &n, NULL),
+                     -LADE_EINVAL);
+    assert_int_equal(lade_enqueue(f->q, NULL, NULL, NULL), -LADE_EINVAL);
+    assert_int_equal(lade_enqueue_many(f->q, NULL, 3, NULL, NULL, NULL), -LADE_EINVAL);
+    lade_worker *w;
+    assert_int_equal(lade_worker_open(&w, f->q, &(lade_worker_config){.n_queues = 1}, NULL),
+                     -LADE_EINVAL);
+}
+
+static void acting_on_many_gives_the_first_outcome_that_is_not_done(void **state)
+{
+    struct ts_fix *f = *state;
+    lade_job_spec spec = {.kind = "job", .id = "a"};
+    assert_int_equal(lade_enqueue(f->q, &spec, NULL, NULL), 0);
+    const char *ids[] = {"a", "a", "nobody"};
+    int outcome[3];
+    assert_int_equal(lade_job_act(f->q, LADE_JOB_CANCEL, NULL, ids, 3, outcome, NULL),
+                     LADE_WRONG_STATE);
+    assert_int_equal(outcome[0], 0);
+    assert_int_equal(outcome[1], LADE_WRONG_STATE);
+    assert_int_equal(outcome[2], LADE_NOT_FOUND);
 }
 
 int main(int argc, char **argv)
@@ -183,6 +205,7 @@ int main(int argc, char **argv)
         TS_TEST(enqueue_survives_a_failure_of_every_allocation),
         TS_TEST(bad_urls_and_options_are_refused_by_name),
         TS_TEST(bad_arguments_of_lists_and_acts_are_refused),
+        TS_TEST(acting_on_many_gives_the_first_outcome_that_is_not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

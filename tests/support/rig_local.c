@@ -14,6 +14,8 @@ static void log_line(void *ctx, const char *line)
 void ts_local_open(struct ts_local *l, struct ts_rig *r, lade *q, const lade_worker_config *config)
 {
     lade_worker_config c = config ? *config : (lade_worker_config){0};
+    if (c.cancel_grace == 0)
+        c.cancel_grace = LADE_SECOND;
     *l = (struct ts_local){.rig = r, .role = {.dir = r->ledger_dir, .ledger = &r->ledger}};
     c.no_signals = true;
     if (!c.lease)

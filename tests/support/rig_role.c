@@ -181,6 +181,7 @@ static int run_worker(struct role *r)
     lade_err err;
     (void)snprintf(names, sizeof(names), "%s", find_text(r, "queues", "default"));
     lade_worker_config c = {
+        .cancel_grace = LADE_SECOND,
         .concurrency = find_int(r, "c", 4),
         .queues = queues,
         .n_queues = split_queues(names, queues, LB_ARRAY_LEN(queues)),
