@@ -274,8 +274,11 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
     lade_err err = {0};
     r.has_terminal = isatty(STDERR_FILENO) && !c->quiet && !c->dry_run;
     int rc = init_run(&r, &err);
-    if (rc == 0)
-        rc = run_all(&r, &err);
+    if (rc < 0) {
+        fini_run(&r);
+        return cli_complain(&err);
+    }
+    rc = run_all(&r, &err);
     show_progress(&r, true);
     if (rc < 0)
         (void)cli_complain(&err);

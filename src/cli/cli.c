@@ -18,7 +18,8 @@ static const char *env_or_null(const char *name)
 
 int cli_connect(struct cli *c, const lade_options *opts, lade_err *err)
 {
-    lade_options o = opts ? *opts : (lade_options){0};
+    /* Who only looks at jobs can look at those of any size. */
+    lade_options o = opts ? *opts : (lade_options){.payload_max = LADE_PAYLOAD_MAX_HARD};
     const char *url = c->url;
     o.namespace_ = c->namespace_;
     if (!url)
@@ -134,8 +135,6 @@ void cli_fold_add(struct cli_fold *f, enum cli_exit code)
     }
     if (f->n_bad == 0)
         f->first_bad = code;
-    else if (f->first_bad != code)
-        f->mixed = true;
     f->n_bad++;
 }
 
@@ -143,5 +142,5 @@ enum cli_exit cli_fold_exit(const struct cli_fold *f)
 {
     if (f->n_bad == 0)
         return CLI_OK;
-    return f->mixed || f->n_ok > 0 ? CLI_PARTIAL : f->first_bad;
+    return f->n_ok > 0 ? CLI_PARTIAL : f->first_bad;
 }

@@ -61,7 +61,8 @@ struct cli_command {
     const char *examples; /* lines, each "  lade ..." */
     const struct cli_opt *opts;
     size_t n_opts;
-    size_t size; /* of the values; zeroed before the options are read */
+    size_t size;      /* of the values; zeroed before the options are read */
+    bool can_dry_run; /* honours --dry-run; the others refuse it */
     enum cli_exit (*run)(struct cli *c, void *values, char **args, int n_args);
 };
 
@@ -115,11 +116,13 @@ void cli_note(const struct cli *c, const char *format, ...) LADE_PRINTF(2, 3);
 bool cli_confirm(const struct cli *c, enum cli_exit *code, const char *format, ...)
     LADE_PRINTF(3, 4);
 
-/* Folds outcome i of several into one exit code: all alike = that code, mixed = CLI_PARTIAL. */
+/*
+ * Folds the outcomes of several into one exit code: CLI_PARTIAL when some were done and some not; none done = the code
+ * of the first.
+ */
 struct cli_fold {
     uint64_t n_ok, n_bad;
     enum cli_exit first_bad;
-    bool mixed;
 };
 
 void cli_fold_add(struct cli_fold *f, enum cli_exit code);

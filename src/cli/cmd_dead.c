@@ -99,6 +99,7 @@ const struct cli_command cli_dead_redrive = {
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct dead),
+    .can_dry_run = true,
     .run = run_redrive,
 };
 
@@ -111,5 +112,6 @@ const struct cli_command cli_dead_purge = {
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct dead),
+    .can_dry_run = true,
     .run = run_purge,
 };

@@ -214,5 +214,6 @@ const struct cli_command cli_job_enqueue = {
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct enqueue),
+    .can_dry_run = true,
     .run = run_enqueue,
 };

@@ -301,6 +301,7 @@ static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args
         .examples =                                                                             \
             "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                                 \
             "  lade job ls -s dead -o tsv | tail -n +2 | cut -f1 | lade job " #word " - --yes", \
+        .can_dry_run = true,                                                                    \
         .run = run_##word,                                                                      \
     }
 

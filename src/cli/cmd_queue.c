@@ -289,6 +289,7 @@ const struct cli_command cli_queue_purge = {
     .opts = purge_opts,
     .n_opts = LB_ARRAY_LEN(purge_opts),
     .size = sizeof(struct purge),
+    .can_dry_run = true,
     .run = run_purge,
 };
 
@@ -321,5 +322,6 @@ const struct cli_command cli_queue_rm = {
     .max_args = CLI_MANY_ARGS,
     .about = "Removes an empty queue. Its totals go too.",
     .examples = "  lade queue rm images --yes",
+    .can_dry_run = true,
     .run = run_rm,
 };

@@ -17,7 +17,7 @@
 #define QUEUES_MAX   64
 
 struct work {
-    int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch;
+    int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch, payload_max;
     bool shutdown_given, prefetch_given, drain, no_progress, init;
     const char *name;
     const char *kind[HANDLERS_MAX]; /* kind[i] is run by command[i]; NULL until its --exec came */
@@ -85,7 +85,8 @@ static const struct cli_opt opts[] = {
      set_exec},
     {"concurrency", 'c', CLI_OPT_INT, AT(concurrency), "N", "jobs at once (default 10)", 1, 10000,
      NULL},
-    {"drain", 0, CLI_OPT_FLAG, AT(drain), NULL, "end when no job is left to run", 0, 0, NULL},
+    {"drain", 0, CLI_OPT_FLAG, AT(drain), NULL,
+     "end when no job is left; one of a kind without a handler here keeps it running", 0, 0, NULL},
     {"lease", 0, CLI_OPT_DURATION, AT(lease), "DURATION", "of a worker (default 15s)", LADE_SECOND,
      365 * LADE_DAY, NULL},
     {"sweep", 0, CLI_OPT_DURATION, AT(sweep), "DURATION",
@@ -96,6 +97,9 @@ static const struct cli_opt opts[] = {
      "worker deaths until a job is put aside (default 5)", 1, 1000, NULL},
     {"prefetch", 0, CLI_OPT_CALL, 0, "N", "jobs held beyond those that run (default by -c)", 0, 0,
      set_prefetch},
+    {"payload-max", 0, CLI_OPT_INT, AT(payload_max), "BYTES",
+     "largest payload that is run (default 64 MiB, the most there can be)", 1,
+     LADE_PAYLOAD_MAX_HARD, NULL},
     {"name", 0, CLI_OPT_TEXT, AT(name), "NAME", "shown to operators (default host:pid)", 0, 0,
      NULL},
     {"init", 0, CLI_OPT_FLAG, AT(init), NULL,
@@ -164,7 +168,10 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         config.shutdown_timeout = -1;
     if (w->prefetch_given && w->prefetch == 0)
         config.prefetch_max = -1;
-    int rc = cli_connect(c, NULL, err);
+    /* Who enqueued a big payload was allowed to; the worker's own limit is for who wants one. */
+    lade_options store = {.payload_max =
+                              w->payload_max ? (uint32_t)w->payload_max : LADE_PAYLOAD_MAX_HARD};
+    int rc = cli_connect(c, &store, err);
     if (rc < 0)
         return rc;
     lade_worker *worker = NULL;

@@ -19,6 +19,7 @@
 
 #define KILL_AFTER  (5 * LADE_SECOND)
 #define LINGER      LADE_SECOND /* for a grandchild to close stdout after the handler ended */
+#define GROUP_STEP  (20 * LADE_MILLISECOND)  /* how often a stopped group is looked at */
 #define CANCEL_STEP (200 * LADE_MILLISECOND) /* how often cancel is asked without a descriptor */
 #define STDERR_TAIL 4096
 #define READ_SIZE   (64U << 10)
@@ -41,6 +42,8 @@ struct run {
     const char *stopped; /* why we sent TERM, or NULL */
     int64_t kill_at;     /* LB_FOREVER until TERM was sent */
     bool has_ended;
+    bool is_reaped;  /* only once stopped, see look_for_group */
+    bool group_gone; /* nothing is left of the process group */
     int64_t linger_until;
     siginfo_t status;
 };
@@ -282,6 +285,28 @@ static void look_for_end(struct run *r)
     }
 }
 
+/*
+ * A stopped handler's group may live on when its first process has ended. That one is reaped here, for a zombie counts
+ * as a member; the group's number cannot be given out again while any member is left, and once none is left nothing is
+ * sent to it any more.
+ */
+static void look_for_group(struct run *r)
+{
+    siginfo_t s;
+    if (!r->stopped || !r->has_ended || r->group_gone)
+        return;
+    while (!r->is_reaped && waitid(P_PID, (id_t)r->pid, &s, WEXITED) < 0 && errno == EINTR)
+        ;
+    r->is_reaped = true;
+    r->group_gone = kill(-r->pid, 0) != 0 && errno == ESRCH;
+}
+
+/* When an ended handler's pipes, and its group when it was stopped, are waited for no longer. */
+static int64_t end_of_linger(const struct run *r)
+{
+    return r->stopped && r->kill_at != LB_FOREVER ? r->kill_at : r->linger_until;
+}
+
 static const char *reason_of_cancel(const lade_job *job)
 {
     return lade_job_time_left(job) <= 0 ? "timed out" : "told to stop";
@@ -289,8 +314,12 @@ static const char *reason_of_cancel(const lade_job *job)
 
 static int poll_timeout(const struct run *r, int cancel_fd)
 {
-    int64_t until = r->has_ended ? r->linger_until : r->kill_at;
+    int64_t until = r->has_ended ? end_of_linger(r) : r->kill_at;
     int64_t step = LB_FOREVER;
+    if (r->group_gone)
+        return 0;
+    if (r->has_ended && r->stopped)
+        step = lb_deadline_in(GROUP_STEP);
     if (!r->has_ended && ((cancel_fd < 0 && !r->stopped) || r->pid_fd < 0))
         step = lb_deadline_in(CANCEL_STEP);
     until = LB_MIN(until, step);
@@ -300,7 +329,21 @@ static int poll_timeout(const struct run *r, int cancel_fd)
     return left > 0 ? (int)LB_MIN(lb_ms_up(left), INT64_C(60000)) : 0;
 }
 
-/* Pumps the pipes until the process has ended and they are closed, or stay open for too long. */
+/* True when nothing more is to be waited for; n_events is what poll found. */
+static bool is_over(const struct run *r, int n_events)
+{
+    if (!r->has_ended)
+        return false;
+    if (lb_clock_mono() >= end_of_linger(r))
+        return true;
+    bool is_closed = r->out < 0 && r->err < 0;
+    return r->stopped ? r->group_gone && (is_closed || n_events == 0) : is_closed;
+}
+
+/*
+ * Pumps the pipes until the process has ended and they are closed, or stay open for too long. One that was stopped has
+ * until its KILL for its whole group to end.
+ */
 static void run_handler(struct run *r)
 {
     int cancel_fd = lade_job_cancel_fd(r->job);
@@ -328,9 +371,10 @@ static void run_handler(struct run *r)
             (void)kill(-r->pid, SIGKILL);
             r->kill_at = LB_FOREVER;
         }
-        if (r->has_ended && r->out < 0 && r->err < 0)
-            break;
-        if (r->has_ended && lb_clock_mono() >= r->linger_until)
+        /* What the last member wrote before it ended is read in one more round. */
+        bool was_gone = r->group_gone;
+        look_for_group(r);
+        if (is_over(r, was_gone ? rc : 1))
             break;
     }
 }
@@ -339,9 +383,10 @@ static void run_handler(struct run *r)
 static void end_handler(struct run *r)
 {
     siginfo_t s;
-    (void)kill(-r->pid, SIGKILL);
+    if (!r->group_gone)
+        (void)kill(-r->pid, SIGKILL);
     (void)cli_guard_forget(r->exec->guard, r->pid);
-    while (waitid(P_PID, (id_t)r->pid, &s, WEXITED) < 0 && errno == EINTR)
+    while (!r->is_reaped && waitid(P_PID, (id_t)r->pid, &s, WEXITED) < 0 && errno == EINTR)
         ;
 }
 

@@ -8,9 +8,9 @@
  *     100  DEAD                     101  DISCARD                   102  CANCEL
  *     any other, or a signal: RETRY
  *
- * When the job is to stop (timeout, cancel, lease lost, worker ending) the group gets TERM, and KILL five seconds
- * later; exit 0 after that is no success, since programs that tidy up at TERM end with it. When the process has ended,
- * what is left of its group has a moment to close stdout and is then killed, so a handler cannot leave anything behind
+ * When the job is to stop (timeout, cancel, lease lost, worker ending) the group gets TERM, and what is left of it five
+ * seconds later KILL, also when `sh` itself has long ended; the outcome is given when the whole group is gone. Exit 0
+ * after TERM is no success, since programs that tidy up at TERM end with it. When the process ends by itself, what is left of its group has a moment to close stdout and is then killed, so a handler cannot leave anything behind
  * nor hold its slot through a grandchild.
  *
  * Thread safety: cli_exec_run from any number of slots at once on the same struct cli_exec.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -10,11 +11,32 @@
 
 #define READ_SIZE (64U << 10)
 
+/* A file that was named wrongly is a wrong argument, not a store that cannot be used. */
+static int fail_open(const char *path, int errnum, lade_err *err)
+{
+    char buf[96];
+    if (errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE || errnum == EIO)
+        return lb_fail_errno(err, errnum, "read", path);
+    return lb_fail(err, LADE_EINVAL, "read", "%s: cannot be read: %s", path,
+                   strerror_r(errnum, buf, sizeof(buf)));
+}
+
 static int open_input(const char *path, int *fd, bool *is_owned, lade_err *err)
 {
+    struct stat st;
     *is_owned = strcmp(path, "-") != 0;
+    if (!path[0])
+        return lb_fail(err, LADE_EINVAL, "read", "no file is named; give its name, or - for stdin");
     *fd = *is_owned ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    return *fd < 0 ? lb_fail_errno(err, errno, "read", path) : 0;
+    if (*fd < 0)
+        return fail_open(path, errno, err);
+    /* A directory opens and fails only when it is read. */
+    if (fstat(*fd, &st) != 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    if (*is_owned)
+        (void)close(*fd);
+    *fd = -1;
+    return fail_open(*is_owned ? path : "stdin", EISDIR, err);
 }
 
 /* Appends what one read gives. Returns the bytes read, 0 at the end, or a failure. */

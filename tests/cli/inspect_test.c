@@ -117,6 +117,10 @@ static void jobs_are_acted_on_by_id_and_outcomes_fold_into_the_exit_code(void **
     assert_says(r.err, "a: not retried: its state does not allow it");
     RUN(&r, "job", "retry", "nosuch");
     assert_code(&r, 3);
+    RUN(&r, "job", "retry", "a", "nosuch");
+    assert_code(&r, 4);
+    RUN(&r, "job", "retry", "nosuch", "a");
+    assert_code(&r, 3);
     RUN(&r, "job", "kill", "a", "nosuch");
     assert_code(&r, 6);
     assert_string_equal(state_of("a"), "dead");

@@ -106,6 +106,49 @@ static void unknown_words_name_the_nearest(void **state)
     run_free(&r);
 }
 
+static void dry_run_is_refused_where_it_would_be_ignored(void **state)
+{
+    (void)state;
+
+    static const char *const cases[][5] = {
+        {"work", "--exec", "true", "--dry-run"},
+        {"queue", "pause", "q", "--dry-run"},
+        {"queue", "resume", "q", "--dry-run"},
+        {"queue", "ls", "--dry-run"},
+        {"stats", "--dry-run"},
+        {"doctor", "--dry-run"},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        run_args(&r, NULL, cases[i]);
+        assert_complains(&r, 2, "--dry-run: not for this command");
+    }
+    run_free(&r);
+}
+
+static void a_local_file_that_cannot_be_read_is_a_usage_error(void **state)
+{
+    (void)state;
+
+    static const char *const cases[][3] = {
+        {"--payload", "@/nonexistent/x", "/nonexistent/x: cannot be read"},
+        {"--payload", "@/", "/: cannot be read: Is a directory"},
+        {"--payload", "@", "no file is named"},
+        {"--lines", "/nonexistent/x", "/nonexistent/x: cannot be read"},
+        {"--lines", "/", "/: cannot be read: Is a directory"},
+        {"--ndjson", "/nonexistent/x", "/nonexistent/x: cannot be read"},
+        {"--ndjson", "", "no file is named"},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        RUN(&r, "enqueue", "-k", "k", cases[i][0], cases[i][1]);
+        assert_complains(&r, 2, cases[i][2]);
+    }
+    run_free(&r);
+}
+
 /* C-096 */
 static void every_numeric_option_refuses_what_is_no_number_or_does_not_fit(void **state)
 {
@@ -320,6 +363,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STORE(every_command_has_help_with_an_example),
         ON_STORE(unknown_words_name_the_nearest),
+        ON_STORE(dry_run_is_refused_where_it_would_be_ignored),
+        ON_STORE(a_local_file_that_cannot_be_read_is_a_usage_error),
         ON_STORE(every_numeric_option_refuses_what_is_no_number_or_does_not_fit),
         ON_STORE(global_options_stand_before_and_after_the_command),
         ON_STORE(lade_url_comes_before_redis_url),

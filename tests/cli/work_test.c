@@ -206,6 +206,52 @@ static void a_timeout_terminates_the_group_and_counts_as_a_failed_attempt(void *
     run_free(&r);
 }
 
+/* TERM reaches `sh -c` and the script; the shell dies of it at once, the script has its five seconds all the same. */
+static void the_whole_group_has_the_grace_when_the_outer_shell_dies_at_term(void **state)
+{
+    (void)state;
+    char command[400];
+    char script[700];
+    char done[256];
+    struct cli_run r = {0};
+    (void)snprintf(done, sizeof(done), "%s", file_path("done"));
+    int n = snprintf(script, sizeof(script),
+                     "trap 'sleep 2; echo tidy > %s; exit 0' TERM\nwhile :; do sleep 0.05; done\n",
+                     done);
+    write_file("script", script, (size_t)n);
+    (void)snprintf(command, sizeof(command), "sh %s; true", file_path("script"));
+    RUN(&r, "enqueue", "-k", "k", "--id", "x", "--max-attempts", "1", "--timeout", "300ms");
+    assert_code(&r, 0);
+    drain(command);
+    assert_string_equal(file_text("done"), "tidy\n");
+    assert_string_equal(state_of("x"), "dead");
+    assert_last_error("x", "timed out");
+    run_free(&r);
+}
+
+static void payloads_over_the_default_limit_are_run(void **state)
+{
+    (void)state;
+
+    enum { SIZE = 3 << 20 };
+    struct cli_run r = {0};
+    char *big = malloc(SIZE);
+    assert_non_null(big);
+    memset(big, 'x', SIZE);
+    RUN_IN(&r, big, SIZE, "enqueue", "-k", "k", "--id", "x", "-p", "@-", "--payload-max",
+           "4194304");
+    free(big);
+    assert_code(&r, 0);
+    RUN(&r, "job", "show", "x", "--payload");
+    assert_code(&r, 0);
+    assert_int_equal(r.n_out, SIZE);
+    drain("wc -c");
+    assert_string_equal(state_of("x"), "completed");
+    RUN(&r, "job", "show", "x", "--result");
+    assert_says(r.out, "3145728");
+    run_free(&r);
+}
+
 static void a_cancelled_job_stops_its_handler(void **state)
 {
     (void)state;
@@ -377,6 +423,8 @@ int main(int argc, char **argv)
         ON_STORE(a_handler_that_does_not_read_its_payload_is_no_error),
         ON_STORE(a_result_over_the_limit_fails_the_attempt_with_a_clear_text),
         ON_STORE(a_timeout_terminates_the_group_and_counts_as_a_failed_attempt),
+        ON_STORE(the_whole_group_has_the_grace_when_the_outer_shell_dies_at_term),
+        ON_STORE(payloads_over_the_default_limit_are_run),
         ON_STORE(a_cancelled_job_stops_its_handler),
         ON_STORE(a_handler_deaf_to_term_is_killed_after_five_seconds),
         ON_STORE(a_grandchild_that_holds_stdout_neither_holds_the_slot_nor_survives),
