@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     if (lade_open(&q, argc > 1 ? argv[1] : "sqlite:later.db", NULL, &err) < 0)
         goto fail;
     lade_job_spec spec[] = {
-        {.kind = "note", .payload = LADE_STR("later "), .in = 50 * LADE_MILLISECOND},
+        {.kind = "note", .payload = LADE_STR("later "), .in = LADE_SECOND},
         {.kind = "note", .payload = LADE_STR("low "), .priority = -1},
         {.kind = "note", .payload = LADE_STR("high "), .priority = 1},
         {.kind = "note",
