@@ -9,6 +9,9 @@
 
 #include <lade/lade.h>
 
+/* The longest the library takes. */
+#define CLI_DURATION_MAX (36525 * LADE_DAY)
+
 struct cli_range {
     int64_t min, max;
 };

@@ -27,7 +27,7 @@ struct run {
     int *outcomes;
     size_t n, n_bytes;
     struct lb_buf bytes; /* lines: payloads of the batch, specs hold offsets until it is sent */
-    uint64_t n_added, n_duplicate, n_bad;
+    uint64_t n_added, n_duplicate, n_bad, n_printed;
     int64_t started_at, shown_at;
     bool has_terminal;
 };
@@ -81,11 +81,18 @@ static void show_progress(struct run *r, bool last)
     (void)fflush(stderr);
 }
 
-static int print_id(const struct run *r, size_t i, lade_err *err)
+static int print_id(struct run *r, size_t i, lade_err *err)
 {
     struct cli_row row;
     if (!r->b->print_ids)
         return 0;
+    if (r->c->format == CLI_JSON) {
+        json_t *id = json_string(r->ids[i].text);
+        (void)fputs(r->n_printed++ ? ",\n" : "{\"ids\":[\n", stdout);
+        int rc = id ? json_dumpf(id, stdout, JSON_ENCODE_ANY) : -1;
+        json_decref(id);
+        return rc == 0 ? 0 : lb_fail_nomem(err, "print");
+    }
     if (r->c->format != CLI_NDJSON) {
         (void)printf("%s\n", r->ids[i].text);
         return 0;
@@ -174,7 +181,10 @@ static int read_line(struct run *r, lade_err *err)
 {
     lade_bytes line = {0};
     lade_err why = {0};
+    char where[320];
     int rc = cli_lines_next(&r->lines, &line, &why);
+    /* What cannot be read as a line is told with its line already. */
+    bool has_place = rc < 0;
     if (rc == 0 && r->b->is_ndjson && is_blank(line))
         return 0;
     if (rc == 0)
@@ -185,12 +195,15 @@ static int read_line(struct run *r, lade_err *err)
         *err = why;
         return rc;
     }
+    (void)snprintf(where, sizeof(where), "%.280s: line %llu: ", r->lines.name,
+                   (unsigned long long)r->lines.number);
     if (!r->b->skip_bad)
-        return lb_fail(err, LADE_EINVAL, "enqueue", "%s: line %llu: %s", r->lines.name,
-                       (unsigned long long)r->lines.number, why.text);
+        return lb_fail(err, LADE_EINVAL, "enqueue", "%s%s", has_place ? "" : where, why.text);
     r->n_bad++;
-    (void)cli_say(CLI_PARTIAL, "%s: line %llu: passed over: %s", r->lines.name,
-                  (unsigned long long)r->lines.number, why.text);
+    if (has_place)
+        (void)cli_say(CLI_PARTIAL, "%s: passed over", why.text);
+    else
+        (void)cli_say(CLI_PARTIAL, "%spassed over: %s", where, why.text);
     return 0;
 }
 
@@ -268,6 +281,20 @@ static int run_all(struct run *r, lade_err *err)
     }
 }
 
+/* The end of the one JSON object; ids, when asked for, were written as they came. */
+static void print_json_end(const struct run *r, uint64_t n_bad)
+{
+    bool has_ids = r->c->format == CLI_JSON && r->b->print_ids;
+    if (r->c->format != CLI_JSON && !(r->c->format == CLI_NDJSON && r->c->dry_run))
+        return;
+    if (has_ids)
+        (void)fputs(r->n_printed ? "\n],\n" : "{\"ids\":[],\n", stdout);
+    (void)printf("%s\"dry_run\":%s,\"added\":%llu,\"duplicates\":%llu,\"bad\":%llu}\n",
+                 has_ids ? "" : "{", r->c->dry_run ? "true" : "false",
+                 (unsigned long long)r->n_added, (unsigned long long)r->n_duplicate,
+                 (unsigned long long)n_bad);
+}
+
 enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
 {
     struct run r = {.c = c, .b = b, .started_at = lb_clock_mono()};
@@ -280,11 +307,13 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
     }
     rc = run_all(&r, &err);
     show_progress(&r, true);
+    uint64_t n_bad = r.n_bad + (rc < 0 && is_bad_input(rc));
+    print_json_end(&r, n_bad);
     if (rc < 0)
         (void)cli_complain(&err);
     cli_note(c, "%llu %sadded, %llu duplicates, %llu bad", (unsigned long long)r.n_added,
              c->dry_run ? "would be " : "", (unsigned long long)r.n_duplicate,
-             (unsigned long long)r.n_bad + (rc < 0 && is_bad_input(rc)));
+             (unsigned long long)n_bad);
     fini_run(&r);
     if (rc < 0)
         return cli_exit_of(rc);

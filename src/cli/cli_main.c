@@ -24,12 +24,13 @@ static bool reserve_std_fds(void)
 
 static enum cli_exit check_args(const struct cli_command *command, int n_args)
 {
+    const char *gap = command->verb[0] ? " " : "";
     if (n_args < command->min_args)
-        return cli_say(CLI_USAGE, "%s %s: too few arguments; give %s", command->noun, command->verb,
-                       command->args);
+        return cli_say(CLI_USAGE, "%s%s%s: too few arguments; give %s", command->noun, gap,
+                       command->verb, command->args);
     if (n_args > command->max_args)
-        return cli_say(CLI_USAGE, "%s %s: too many arguments; %s%s", command->noun, command->verb,
-                       command->args[0] ? "give " : "it takes none", command->args);
+        return cli_say(CLI_USAGE, "%s%s%s: too many arguments; %s%s", command->noun, gap,
+                       command->verb, command->args[0] ? "give " : "it takes none", command->args);
     return CLI_OK;
 }
 

@@ -44,6 +44,20 @@ static int repeat_steps(struct cli *c, const lade_queue_info *info, step_fn step
     return 0;
 }
 
+static int print_done(const struct cli *c, uint64_t done, lade_err *err)
+{
+    struct cli_row row;
+    if (!cli_out_is_json(c)) {
+        (void)printf("%llu\n", (unsigned long long)done);
+        return 0;
+    }
+    cli_row_init(&row);
+    cli_row_text(&row, "verb", c->command->verb);
+    cli_row_bool(&row, "dry_run", c->dry_run);
+    cli_row_u64(&row, "done", done);
+    return cli_out_object(c, &row, err);
+}
+
 static enum cli_exit run_steps(struct cli *c, const struct dead *d, step_fn step, const char *word)
 {
     lade_err err = {0};
@@ -60,7 +74,9 @@ static enum cli_exit run_steps(struct cli *c, const struct dead *d, step_fn step
         rc = repeat_steps(c, &queues[i], step, &left, &done, &err);
     lade_free(queues);
     if (rc == 0 || done > 0) {
-        (void)printf("%llu\n", (unsigned long long)done);
+        lade_err why = {0};
+        if (print_done(c, done, &why) < 0)
+            return cli_complain(&why);
         cli_note(c, "%llu dead %s%s", (unsigned long long)done, c->dry_run ? "would be " : "",
                  word);
     }

@@ -73,19 +73,20 @@ static const struct cli_opt opts[] = {
     {"skip-bad", 0, CLI_OPT_FLAG, AT(skip_bad), NULL, "pass over bad lines, exit 6", 0, 0, NULL},
     {"ids", 0, CLI_OPT_FLAG, AT(ids), NULL, "print the ids of --lines and --ndjson", 0, 0, NULL},
     {"id", 0, CLI_OPT_TEXT, AT(spec.id), "ID", "explicit id: enqueued once", 0, 0, NULL},
-    {"in", 0, CLI_OPT_DURATION, AT(spec.in), "DURATION", "run after a delay", 0, INT64_MAX, NULL},
+    {"in", 0, CLI_OPT_DURATION, AT(spec.in), "DURATION", "run after a delay", 0, CLI_DURATION_MAX,
+     NULL},
     {"at", 0, CLI_OPT_CALL, 0, "TIME", "run at a time", 0, 0, set_at},
     {"priority", 0, CLI_OPT_INT, AT(priority), "N", "-4 to 4, higher first (default 0)",
      LADE_PRIORITY_MIN, LADE_PRIORITY_MAX, NULL},
     {"max-attempts", 0, CLI_OPT_INT, AT(max_attempts), "N", "runs, not retries (default 25)", 1,
      1000, NULL},
     {"timeout", 0, CLI_OPT_DURATION, AT(spec.timeout), "DURATION", "for one attempt (default 30m)",
-     LADE_MILLISECOND, INT64_MAX, NULL},
+     LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
     {"backoff", 0, CLI_OPT_CALL, 0, "WHAT", "fixed:5s, exponential:1s, polynomial[:1s]", 0, 0,
      set_backoff},
     {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0, NULL},
     {"unique-ttl", 0, CLI_OPT_DURATION, AT(spec.unique.ttl), "DURATION",
-     "longest hold of the key (default 24h)", LADE_MILLISECOND, INT64_MAX, NULL},
+     "longest hold of the key (default 24h)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
     {"header", 'H', CLI_OPT_CALL, 0, "NAME=VALUE", "may be repeated", 0, 0, set_header},
@@ -124,6 +125,13 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
     lade_err err = {0};
     lade_id id;
     struct cli_row row;
+    if (c->dry_run && cli_out_is_json(c)) {
+        cli_row_init(&row);
+        cli_row_bool(&row, "dry_run", true);
+        cli_row_int(&row, "added", 1);
+        if (cli_out_object(c, &row, &err) < 0)
+            return cli_complain(&err);
+    }
     if (c->dry_run) {
         cli_note(c, "1 would be added: kind %s, %zu bytes", spec->kind, spec->payload.size);
         return CLI_OK;
@@ -131,7 +139,7 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
     int rc = lade_enqueue(c->q, spec, &id, &err);
     if (rc < 0)
         return cli_complain(&err);
-    if (c->format == CLI_JSON || c->format == CLI_NDJSON) {
+    if (cli_out_is_json(c)) {
         cli_row_init(&row);
         cli_row_text(&row, "id", id.text);
         cli_row_bool(&row, "duplicate", rc == LADE_DUPLICATE);

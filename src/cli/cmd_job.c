@@ -94,6 +94,7 @@ const struct cli_command cli_dead_ls = {
 
 struct show {
     bool payload, result;
+    struct cli_out *list; /* NULL: each by itself */
 };
 
 static enum cli_exit show_view(struct cli *c, const struct show *show, const lade_job_view *v,
@@ -110,7 +111,10 @@ static enum cli_exit show_view(struct cli *c, const struct show *show, const lad
         } else if (rc == 0) {
             struct cli_row row;
             cli_view_full(&row, v, now);
-            rc = cli_out_object(c, &row, err);
+            if (show->list)
+                cli_out_row(show->list, &row);
+            else
+                rc = cli_out_object(c, &row, err);
         }
     }
     return rc < 0 ? cli_complain(err) : CLI_OK;
@@ -133,20 +137,31 @@ static enum cli_exit show_one(struct cli *c, const struct show *show, const char
 
 static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_args)
 {
+    struct show *show = values;
+    struct cli_out list;
     struct cli_fold fold = {0};
     struct cli_ids ids;
     lade_id id;
     lade_err err = {0};
     size_t n = 0;
+    bool is_one = n_args == 1 && strcmp(args[0], "-") != 0;
     if (cli_connect(c, NULL, &err) < 0)
         return cli_complain(&err);
+    /* Several jobs are one JSON text only as an array. */
+    if (c->format == CLI_JSON && !is_one && !show->payload && !show->result) {
+        cli_out_begin(&list, c, NULL, 0);
+        show->list = &list;
+    }
     cli_ids_init(&ids, args, n_args);
     int rc = cli_ids_next(&ids, &id, 1, &n, &err);
     while (rc == 0 && n > 0) {
-        cli_fold_add(&fold, show_one(c, values, id.text));
+        cli_fold_add(&fold, show_one(c, show, id.text));
         rc = cli_ids_next(&ids, &id, 1, &n, &err);
     }
     cli_ids_fini(&ids);
+    lade_err end_err = {0};
+    if (show->list && cli_out_end(&list, &end_err) < 0)
+        return cli_complain(&end_err);
     return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);
 }
 
@@ -233,13 +248,33 @@ static void tell_outcome(const char *id, enum lade_job_verb verb, int outcome)
                       id, done_words[verb]);
 }
 
+struct act_counts {
+    uint64_t done, not_found, wrong_state;
+};
+
+static int print_acts(const struct cli *c, const struct act_counts *n, lade_err *err)
+{
+    struct cli_row row;
+    if (!cli_out_is_json(c))
+        return 0;
+    cli_row_init(&row);
+    cli_row_text(&row, "verb", c->command->verb);
+    cli_row_bool(&row, "dry_run", c->dry_run);
+    cli_row_u64(&row, "done", n->done);
+    cli_row_u64(&row, "not_found", n->not_found);
+    cli_row_u64(&row, "wrong_state", n->wrong_state);
+    return cli_out_object(c, &row, err);
+}
+
 static enum cli_exit run_act(struct cli *c, enum lade_job_verb verb, char **args, int n_args)
 {
     static lade_id batch[ACT_STEP];
     static int outcomes[ACT_STEP];
     struct cli_fold fold = {0};
+    struct act_counts counts = {0};
     struct cli_ids ids;
     lade_err err = {0};
+    lade_err print_err = {0};
     size_t n = 0;
     int rc = cli_connect(c, NULL, &err);
     if (rc < 0)
@@ -253,9 +288,14 @@ static enum cli_exit run_act(struct cli *c, enum lade_job_verb verb, char **args
         for (size_t i = 0; rc >= 0 && i < n; i++) {
             tell_outcome(batch[i].text, verb, outcomes[i]);
             cli_fold_add(&fold, cli_exit_of(outcomes[i]));
+            counts.done += outcomes[i] == 0;
+            counts.not_found += outcomes[i] == LADE_NOT_FOUND;
+            counts.wrong_state += outcomes[i] != 0 && outcomes[i] != LADE_NOT_FOUND;
         }
     }
     cli_ids_fini(&ids);
+    if ((fold.n_ok > 0 || rc >= 0) && print_acts(c, &counts, &print_err) < 0)
+        return cli_complain(&print_err);
     if (fold.n_ok > 0 || rc >= 0)
         cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
                  done_words[verb]);
@@ -290,7 +330,7 @@ static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args
     return run_act(c, LADE_JOB_REMOVE, args, n_args);
 }
 
-#define ACT_COMMAND(variable, word, text)                                                       \
+#define ACT_COMMAND(variable, word, from, text)                                                 \
     const struct cli_command variable = {                                                       \
         .noun = "job",                                                                          \
         .verb = #word,                                                                          \
@@ -298,19 +338,21 @@ static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args
         .min_args = 1,                                                                          \
         .max_args = CLI_MANY_ARGS,                                                              \
         .about = text " Ids may be read from stdin: -.",                                        \
-        .examples =                                                                             \
-            "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                                 \
-            "  lade job ls -s dead -o tsv | tail -n +2 | cut -f1 | lade job " #word " - --yes", \
+        .examples = "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                         \
+                    "  lade job ls -s " from " -o tsv | tail -n +2 | cut -f1 | lade job " #word \
+                    " - --yes",                                                                 \
         .can_dry_run = true,                                                                    \
         .run = run_##word,                                                                      \
     }
 
 ACT_COMMAND(
-    cli_job_retry, retry,
+    cli_job_retry, retry, "dead",
     "Runs jobs now. Scheduled, retrying, dead, cancelled and completed ones become ready; those that had ended "
     "get all attempts again.");
-ACT_COMMAND(cli_job_kill, kill, "Moves jobs to the dead. A running handler is told to stop first.");
-ACT_COMMAND(cli_job_cancel, cancel, "Ends jobs as cancelled. A running handler is told to stop.");
-ACT_COMMAND(cli_job_rm, rm,
+ACT_COMMAND(cli_job_kill, kill, "ready",
+            "Moves jobs to the dead. A running handler is told to stop first.");
+ACT_COMMAND(cli_job_cancel, cancel, "ready",
+            "Ends jobs as cancelled. A running handler is told to stop.");
+ACT_COMMAND(cli_job_rm, rm, "dead",
             "Removes jobs. Everything kept of them goes. A running handler is told to stop and its "
             "outcome is refused. Cannot be undone.");

@@ -161,13 +161,70 @@ const struct cli_command cli_queue_show = {
     .run = run_show,
 };
 
+/* What a command does to queues, and in JSON what it did. */
+struct acts {
+    bool pause;
+    const struct purge *purge;
+    json_t *queues; /* NULL unless the format is JSON */
+    uint64_t n_queues, n_jobs;
+    bool failed;
+};
+
+static void add_act(struct acts *a, const char *queue, uint64_t n_jobs)
+{
+    struct cli_row row;
+    a->n_queues++;
+    a->n_jobs += n_jobs;
+    if (!a->queues)
+        return;
+    cli_row_init(&row);
+    cli_row_text(&row, "queue", queue);
+    if (a->purge)
+        cli_row_u64(&row, "removed", n_jobs);
+    a->failed |= row.failed || json_array_append(a->queues, row.o) != 0;
+    cli_row_fini(&row);
+}
+
+/* Acts on the queues; in JSON it prints one object when it came to acting at all. */
+static enum cli_exit run_acts(struct cli *c, char **args, int n_args, act_fn act, struct acts *a)
+{
+    struct cli_row row;
+    lade_err err = {0};
+    uint64_t n_asked = n_args > 0 ? (uint64_t)n_args : 1;
+    bool is_json = cli_out_is_json(c);
+    a->queues = is_json ? json_array() : NULL;
+    if (is_json && !a->queues)
+        return cli_say(CLI_FAILED, "out of memory");
+    enum cli_exit code = for_queues(c, args, n_args, act, a);
+    if (!is_json || !c->q) {
+        json_decref(a->queues);
+        return code;
+    }
+    cli_row_init(&row);
+    row.failed |= a->failed;
+    cli_row_text(&row, "verb", c->command->verb);
+    cli_row_bool(&row, "dry_run", c->dry_run);
+    cli_row_u64(&row, "done", a->n_queues);
+    cli_row_u64(&row, "failed", n_asked - a->n_queues);
+    if (a->purge)
+        cli_row_u64(&row, "removed", a->n_jobs);
+    cli_row_json(&row, "queues", a->queues);
+    return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : code;
+}
+
 static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
 {
-    bool pause = *(const bool *)ctx;
+    struct acts *a = ctx;
+    bool pause = a->pause;
     lade_err err = {0};
-    int rc = pause ? lade_queue_pause(c->q, queue, &err) : lade_queue_resume(c->q, queue, &err);
+    lade_queue_info info;
+    /* Pausing makes a queue that is not there yet; to resume one would only hide a wrong name. */
+    int rc = pause ? 0 : lade_queue_get(c->q, queue, &info, &err);
+    if (rc == 0)
+        rc = pause ? lade_queue_pause(c->q, queue, &err) : lade_queue_resume(c->q, queue, &err);
     if (rc != 0)
         return complain_queue(queue, rc, &err);
+    add_act(a, queue, 0);
     cli_note(c, "%s: %s", queue, pause ? "paused" : "resumed");
     return CLI_OK;
 }
@@ -175,8 +232,8 @@ static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
 static enum cli_exit run_pause(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
-    bool pause = true;
-    return for_queues(c, args, n_args, pause_one, &pause);
+    struct acts a = {.pause = true};
+    return run_acts(c, args, n_args, pause_one, &a);
 }
 
 const struct cli_command cli_queue_pause = {
@@ -193,8 +250,8 @@ const struct cli_command cli_queue_pause = {
 static enum cli_exit run_resume(struct cli *c, void *values, char **args, int n_args)
 {
     (void)values;
-    bool pause = false;
-    return for_queues(c, args, n_args, pause_one, &pause);
+    struct acts a = {0};
+    return run_acts(c, args, n_args, pause_one, &a);
 }
 
 const struct cli_command cli_queue_resume = {
@@ -210,7 +267,6 @@ const struct cli_command cli_queue_resume = {
 struct purge {
     const char *state;
     unsigned states;
-    uint64_t n;
 };
 
 /*
@@ -234,7 +290,8 @@ static int purge_state(struct cli *c, const char *queue, enum lade_state state, 
 
 static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
 {
-    struct purge *p = ctx;
+    struct acts *a = ctx;
+    const struct purge *p = a->purge;
     lade_err err = {0};
     lade_queue_info info;
     uint64_t n = 0;
@@ -249,7 +306,9 @@ static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
     }
     if (rc != 0)
         return complain_queue(queue, rc, &err);
-    (void)printf("%s\t%llu\n", queue, (unsigned long long)n);
+    add_act(a, queue, n);
+    if (!a->queues)
+        (void)printf("%s\t%llu\n", queue, (unsigned long long)n);
     cli_note(c, "%s: %llu jobs %sremoved", queue, (unsigned long long)n,
              c->dry_run ? "would be " : "");
     return CLI_OK;
@@ -269,7 +328,7 @@ static enum cli_exit run_purge(struct cli *c, void *values, char **args, int n_a
     if (!cli_confirm(c, &code, "remove all jobs of state %s of %s", p->state,
                      n_args ? args[0] : "the queue"))
         return code;
-    return for_queues(c, args, n_args, purge_one, p);
+    return run_acts(c, args, n_args, purge_one, &(struct acts){.purge = p});
 }
 
 static const struct cli_opt purge_opts[] = {
@@ -295,13 +354,13 @@ const struct cli_command cli_queue_purge = {
 
 static enum cli_exit rm_one(struct cli *c, const char *queue, void *ctx)
 {
-    (void)ctx;
     lade_err err = {0};
     lade_queue_info info;
     int rc = c->dry_run ? lade_queue_get(c->q, queue, &info, &err)
                         : lade_queue_remove(c->q, queue, &err);
     if (rc != 0)
         return complain_queue(queue, rc, &err);
+    add_act(ctx, queue, 0);
     cli_note(c, "%s: %s", queue, c->dry_run ? "would be removed" : "removed");
     return CLI_OK;
 }
@@ -312,7 +371,7 @@ static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args
     enum cli_exit code = CLI_OK;
     if (!cli_confirm(c, &code, "remove queue %s", n_args ? args[0] : "(by -q)"))
         return code;
-    return for_queues(c, args, n_args, rm_one, NULL);
+    return run_acts(c, args, n_args, rm_one, &(struct acts){0});
 }
 
 const struct cli_command cli_queue_rm = {

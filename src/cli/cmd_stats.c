@@ -148,6 +148,8 @@ static enum cli_exit run_stats(struct cli *c, void *values, char **args, int n_a
                        args[0]);
     if (n_args > 0 && set_watch(s, args[0], &err) < 0)
         return cli_complain(&err);
+    if (s->count > 0 && !s->watch)
+        return cli_say(CLI_USAGE, "--count: only with --watch");
     int rc = cli_connect(c, NULL, &err);
     bool redraw = isatty(STDOUT_FILENO) && c->format == CLI_TABLE;
     int64_t rounds = s->watch ? s->count : 1;

@@ -82,8 +82,8 @@ static int read_duration(const char *name, const json_t *v, int64_t min, int64_t
     (void)snprintf(quoted, sizeof(quoted), "\"%s\"", name);
     if (!json_is_string(v))
         return fail_type(name, "a duration in a string, as \"30s\"", err);
-    return cli_arg_duration(quoted, json_string_value(v), (struct cli_range){min, INT64_MAX}, out,
-                            err);
+    return cli_arg_duration(quoted, json_string_value(v), (struct cli_range){min, CLI_DURATION_MAX},
+                            out, err);
 }
 
 /* What reads one member into the job. */
@@ -220,10 +220,14 @@ static int read_backoff(struct cli_ndjson *j, const char *name, json_t *v, lade_
     char text[96] = "";
     if (!json_is_object(v) || !json_is_string(json_object_get(v, "type")))
         return fail_type(name, "an object with a \"type\"", err);
+    const char *type = json_string_value(json_object_get(v, "type"));
     const char *base = json_string_value(json_object_get(v, "base"));
-    (void)snprintf(text, sizeof(text), "%.40s%s%.40s",
-                   json_string_value(json_object_get(v, "type")), base ? ":" : "",
-                   base ? base : "");
+    bool is_polynomial = strcmp(type, "polynomial") == 0;
+    if (!is_polynomial && strcmp(type, "fixed") != 0 && strcmp(type, "exponential") != 0)
+        return fail_type("type", "fixed, exponential or polynomial", err);
+    if (!base && (!is_polynomial || json_object_get(v, "base")))
+        return fail_type("base", "a duration in a string, as \"30s\"", err);
+    (void)snprintf(text, sizeof(text), "%s%s%.40s", type, base ? ":" : "", base ? base : "");
     int rc = cli_arg_backoff("\"backoff\"", text, &b, err);
     json_object_foreach(v, member, value)
     {
@@ -234,8 +238,6 @@ static int read_backoff(struct cli_ndjson *j, const char *name, json_t *v, lade_
             rc = read_duration("cap", value, LADE_MILLISECOND, &b.cap, err);
         else if (strcmp(member, "jitter") == 0)
             rc = read_int("jitter", value, (struct cli_range){0, 100}, &n, err);
-        else if (strcmp(member, "base") == 0 && !base)
-            rc = fail_type("base", "a duration in a string, as \"30s\"", err);
         else if (strcmp(member, "type") != 0 && strcmp(member, "base") != 0)
             rc = lb_fail(err, LADE_EINVAL, "ndjson",
                          "\"backoff\": \"%.40s\" is unknown; give type, base, cap, jitter", member);

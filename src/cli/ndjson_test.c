@@ -129,8 +129,10 @@ static void bad_lines_are_refused_with_what_is_wrong(void **state)
         {"{\"kind\":\"a\",\"headers\":[]}", "an object of strings"},
         {"{\"kind\":\"a\",\"headers\":{\"a\":1}}", "\"a\": must be a string"},
         {"{\"kind\":\"a\",\"backoff\":{}}", "an object with a \"type\""},
-        {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\"}}", "has no delay"},
-        {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\",\"base\":5}}", "has no delay"},
+        {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\"}}",
+         "\"base\": must be a duration in a string"},
+        {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\",\"base\":5}}",
+         "\"base\": must be a duration in a string"},
         {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\",\"base\":\"5s\",\"jitter\":101}}", "100"},
         {"{\"kind\":\"a\",\"backoff\":{\"type\":\"fixed\",\"base\":\"5s\",\"x\":1}}", "unknown"},
     };

@@ -145,12 +145,38 @@ void cli_out_begin(struct cli_out *out, const struct cli *c, const struct cli_co
     }
 }
 
-static void add_bytes_cell(struct lb_buf *cell, const json_t *row, const char *key)
+/* libsmartcols writes what is not printable as \xNN itself, but for line ends and tabs it is kinder to be short. */
+static void add_for_table(struct lb_buf *cell, const char *p, size_t n, size_t max)
+{
+    size_t shown = n > max ? cli_utf8_span(p, max) : n;
+    for (size_t i = 0; i < shown; i++) {
+        if (p[i] == '\n')
+            lb_buf_add_str(cell, "\\n");
+        else if (p[i] == '\t')
+            lb_buf_add_str(cell, "\\t");
+        else
+            lb_buf_add_byte(cell, (uint8_t)p[i]);
+    }
+    if (shown < n)
+        lb_buf_add_str(cell, "...");
+}
+
+static void add_string(struct lb_buf *cell, const json_t *v, size_t max, bool is_table)
+{
+    const char *p = json_string_value(v);
+    size_t n = json_string_length(v);
+    if (is_table)
+        add_for_table(cell, p, n, max);
+    else
+        cli_add_printable(cell, p, n, max);
+}
+
+static void add_bytes_cell(struct lb_buf *cell, const json_t *row, const char *key, bool is_table)
 {
     char size_key[64];
     const json_t *text = json_object_get(row, key);
     if (text) {
-        cli_add_printable(cell, json_string_value(text), json_string_length(text), CELL_BYTES);
+        add_string(cell, text, CELL_BYTES, is_table);
         return;
     }
     (void)snprintf(size_key, sizeof(size_key), "%s_size", key);
@@ -160,14 +186,15 @@ static void add_bytes_cell(struct lb_buf *cell, const json_t *row, const char *k
 }
 
 /* The text of one cell; NUL-terminated. */
-static void add_cell(struct lb_buf *cell, const json_t *row, const struct cli_column *column)
+static void add_cell(struct lb_buf *cell, const json_t *row, const struct cli_column *column,
+                     bool is_table)
 {
     const json_t *v = json_object_get(row, column->key);
     char text[CLI_TIME_LEN];
     if (column->cell == CLI_CELL_BYTES) {
-        add_bytes_cell(cell, row, column->key);
+        add_bytes_cell(cell, row, column->key, is_table);
     } else if (json_is_string(v)) {
-        cli_add_printable(cell, json_string_value(v), json_string_length(v), SIZE_MAX);
+        add_string(cell, v, SIZE_MAX, is_table);
     } else if (json_is_integer(v) && column->cell == CLI_CELL_DURATION) {
         cli_duration_text(text, json_integer_value(v) * LADE_MILLISECOND);
         lb_buf_add_str(cell, json_integer_value(v) > 0 ? text : "-");
@@ -218,7 +245,7 @@ static void add_table_row(struct cli_out *out, const json_t *row)
     lb_buf_init(&cell);
     for (size_t i = 0; i < out->n_columns; i++) {
         lb_buf_clear(&cell);
-        add_cell(&cell, row, &out->columns[i]);
+        add_cell(&cell, row, &out->columns[i], true);
         const char *text = cell.failed ? "" : (const char *)cell.p;
         const char *color = out->columns[i].cell == CLI_CELL_STATE ? color_of(text) : NULL;
         out->failed |= cell.failed || scols_line_set_data(line, i, text) != 0;
@@ -243,7 +270,7 @@ static void print_tsv_row(struct cli_out *out, const json_t *row)
     lb_buf_init(&cell);
     for (size_t i = 0; i < out->n_columns; i++) {
         lb_buf_clear(&cell);
-        add_cell(&cell, row, &out->columns[i]);
+        add_cell(&cell, row, &out->columns[i], false);
         out->failed |= cell.failed;
         (void)printf("%s%s", i ? "\t" : "", cell.failed ? "" : (const char *)cell.p);
     }
@@ -316,4 +343,9 @@ int cli_out_raw(lade_bytes bytes, lade_err *err)
     if (bytes.size > 0)
         (void)fwrite(bytes.data, 1, bytes.size, stdout);
     return end_stdout(false, err);
+}
+
+bool cli_out_is_json(const struct cli *c)
+{
+    return c->format == CLI_JSON || c->format == CLI_NDJSON;
 }

@@ -70,6 +70,7 @@ void cli_out_row(struct cli_out *out, struct cli_row *row);
 /* Prints the rest. 0 or -LADE_ENOMEM, -LADE_EIO. */
 LADE_CHECKED int cli_out_end(struct cli_out *out, lade_err *err);
 
+bool cli_out_is_json(const struct cli *c);
 /* Prints one object by itself, when the format is JSON or NDJSON. Takes what the row holds. */
 LADE_CHECKED int cli_out_object(const struct cli *c, struct cli_row *row, lade_err *err);
 /* Writes bytes as they are. */

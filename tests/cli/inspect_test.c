@@ -103,6 +103,76 @@ static void purge_and_rm_need_yes_and_count(void **state)
     run_free(&r);
 }
 
+/* One JSON text whatever is done. */
+static void what_acts_prints_one_json_object_with_counts(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN_IN(&r, "a\nb\n", 4, "enqueue", "-k", "k", "-q", "x", "--lines", "-", "-o", "json", "--ids");
+    assert_code(&r, 0);
+    json_t *o = run_json(&r);
+    assert_int_equal(json_array_size(json_object_get(o, "ids")), 2);
+    assert_int_equal(json_int_at(o, "added"), 2);
+    json_decref(o);
+    RUN_IN(&r, "a\n", 2, "enqueue", "-k", "k", "--lines", "-", "-o", "json", "--dry-run");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_true(json_is_true(json_object_get(o, "dry_run")));
+    assert_int_equal(json_int_at(o, "added"), 1);
+    json_decref(o);
+    RUN(&r, "enqueue", "-k", "k", "-q", "x", "--id", "a");
+    RUN(&r, "enqueue", "-k", "k", "-q", "x", "--id", "b");
+    RUN(&r, "job", "show", "a", "b", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_int_equal(json_array_size(o), 2);
+    json_decref(o);
+    RUN(&r, "job", "kill", "a", "nosuch", "-o", "json");
+    assert_code(&r, 6);
+    o = run_json(&r);
+    assert_string_equal(json_text_at(o, "verb"), "kill");
+    assert_int_equal(json_int_at(o, "done"), 1);
+    assert_int_equal(json_int_at(o, "not_found"), 1);
+    json_decref(o);
+    RUN(&r, "dead", "redrive", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "done"), 1);
+    json_decref(o);
+    RUN(&r, "queue", "purge", "x", "nosuch", "--state", "all", "--yes", "-o", "json");
+    assert_code(&r, 6);
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "done"), 1);
+    assert_int_equal(json_int_at(o, "failed"), 1);
+    assert_int_equal(json_int_at(o, "removed"), 4);
+    json_decref(o);
+    RUN(&r, "queue", "pause", "x", "-o", "json");
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "done"), 1);
+    json_decref(o);
+    RUN(&r, "queue", "resume", "typo", "-o", "json");
+    assert_code(&r, 3);
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "failed"), 1);
+    json_decref(o);
+    RUN(&r, "queue", "show", "typo");
+    assert_code(&r, 3);
+    run_free(&r);
+}
+
+static void control_characters_are_escaped_once_in_tables(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "enqueue", "-k", "k", "-p", "a\rb\x1b[31m\nc");
+    assert_code(&r, 0);
+    RUN(&r, "job", "ls");
+    assert_says(r.out, "a\\x0db\\x1b[31m\\nc");
+    RUN(&r, "job", "ls", "-o", "tsv");
+    assert_says(r.out, "a\\x0db\\x1b[31m\\nc");
+    run_free(&r);
+}
+
 static void jobs_are_acted_on_by_id_and_outcomes_fold_into_the_exit_code(void **state)
 {
     (void)state;
@@ -398,6 +468,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STORE(queues_are_listed_shown_paused_and_resumed),
         ON_STORE(purge_and_rm_need_yes_and_count),
+        ON_STORE(what_acts_prints_one_json_object_with_counts),
+        ON_STORE(control_characters_are_escaped_once_in_tables),
         ON_STORE(jobs_are_acted_on_by_id_and_outcomes_fold_into_the_exit_code),
         ON_STORE(dead_jobs_are_redriven_and_purged_oldest_first),
         ON_STORE(limits_are_bounds_and_zero_is_none),

@@ -127,6 +127,22 @@ static void dry_run_is_refused_where_it_would_be_ignored(void **state)
     run_free(&r);
 }
 
+static void small_complaints_say_what_is_true(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "stats", "--count", "3");
+    assert_complains(&r, 2, "--count: only with --watch");
+    RUN(&r, "enqueue", "-k", "k", "--timeout", "0");
+    assert_complains(&r, 2, "give 1ms to 36525d");
+    RUN(&r, "doctor", "x");
+    assert_complains(&r, 2, "lade: doctor: too many arguments");
+    RUN_IN(&r, "12345678\n", 9, "enqueue", "-k", "k", "--lines", "-", "--payload-max", "4",
+           "--quiet");
+    assert_complains(&r, 2, "lade: stdin: line 1 is over 4 bytes");
+    run_free(&r);
+}
+
 static void a_local_file_that_cannot_be_read_is_a_usage_error(void **state)
 {
     (void)state;
@@ -364,6 +380,7 @@ int main(int argc, char **argv)
         ON_STORE(every_command_has_help_with_an_example),
         ON_STORE(unknown_words_name_the_nearest),
         ON_STORE(dry_run_is_refused_where_it_would_be_ignored),
+        ON_STORE(small_complaints_say_what_is_true),
         ON_STORE(a_local_file_that_cannot_be_read_is_a_usage_error),
         ON_STORE(every_numeric_option_refuses_what_is_no_number_or_does_not_fit),
         ON_STORE(global_options_stand_before_and_after_the_command),
