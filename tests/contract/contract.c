@@ -53,7 +53,7 @@ static size_t add_tests(const struct ct_group *group, const char *pattern, struc
 /* C-028: the whole suite over a line that cuts what it carries into pieces of 1 byte, or of 1 to 64 at random. */
 static bool start_redis(const char *way)
 {
-    if (!ts_redis_start(&ct.redis, NULL))
+    if (!way || !ts_redis_start(&ct.redis, NULL))
         return false;
     if (!*way)
         return true;
