@@ -27,7 +27,8 @@ static void report(struct ts_inv *out, const char *format, ...)
  * moment before it happens, or when a death is noticed: its time says nothing), or stood still between the two starts.
  * Of two runs the one with the older fence may start later: its process was stopped with the job in its hands.
  */
-static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, const struct ts_run *b)
+static bool is_stop_between(const struct ts_ledger *l, const struct ts_run *a,
+                            const struct ts_run *b)
 {
     int64_t from = LB_MIN(a->started, b->started), to = LB_MAX(a->started, b->started);
     bool still = false;
@@ -43,6 +44,27 @@ static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, cons
             still = false;
     }
     return still;
+}
+
+/* The worker itself noticed, after run a began, that its lease was over: a machine too busy to renew in time. */
+static bool is_loss_logged(const struct ts_ledger *l, const struct ts_run *a)
+{
+    static const char *const says[] = {"were given to others", "has held for the whole lease",
+                                       "has forgotten", "the lease was lost"};
+    for (size_t i = 0; i < l->n_log; i++) {
+        if (l->log[i].pid != a->pid || l->log[i].at < a->started)
+            continue;
+        for (size_t k = 0; k < LB_ARRAY_LEN(says); k++) {
+            if (strstr(l->log[i].text, says[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_explained(const struct ts_ledger *l, const struct ts_run *a, const struct ts_run *b)
+{
+    return is_stop_between(l, a, b) || is_loss_logged(l, a);
 }
 
 static void check_run(const struct ts_ledger *l, const struct ts_run *before,
