@@ -121,11 +121,39 @@ static void try_old_fences(struct storm *s)
     ts_ledger_free(&l);
 }
 
+/*
+ * Whether others can still write. A process that is stopped inside a transaction keeps the file's write lock, and nobody can
+ * take it from it: that is the price of an embedded store, not what the storm is about.
+ */
+static bool is_writable(struct storm *s)
+{
+    lade_options o = ts_rig_options();
+    o.timeout = 300 * LADE_MILLISECOND;
+    lade *q;
+    if (lade_open(&q, s->r.direct, &o, NULL) < 0)
+        return false;
+    bool writable = lade_queue_resume(q, "default", NULL) >= 0;
+    lade_close(q);
+    return writable;
+}
+
+/* Stops a worker between two transactions. */
+static void freeze(struct storm *s, int i)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        ts_rig_freeze(&s->r, &s->worker[i]);
+        if (is_writable(s))
+            return;
+        ts_rig_thaw(&s->r, &s->worker[i]);
+        ts_nap_ms(5);
+    }
+}
+
 static void strike(struct storm *s, bool stop)
 {
     int i = choose_worker(s);
     if (stop) {
-        ts_rig_freeze(&s->r, &s->worker[i]);
+        freeze(s, i);
         s->frozen = i;
         s->thaw_at = lb_deadline_in((opt.lease_ms * 3 / 2 + 500) * LADE_MILLISECOND);
         s->stopped++;
