@@ -1,5 +1,7 @@
 #include "base/err.h"
 
+#include <lade/rt.h> /* the runtime's failures have names, too */
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,7 +101,12 @@ void lb_err_clear(lade_err *err)
     X(LADE_EIO)          \
     X(LADE_ECLOSED)      \
     X(LADE_EUNSUPPORTED) \
-    X(LADE_EFOREIGN)
+    X(LADE_EFOREIGN)     \
+    X(LADE_ECANCELED)    \
+    X(LADE_ETIMEDOUT)    \
+    X(LADE_EAGAIN)       \
+    X(LADE_EPERM)        \
+    X(LADE_EDEADLK)
 
 const char *lade_result_name(int code)
 {

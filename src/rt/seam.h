@@ -15,6 +15,9 @@
 
 #include <pthread.h>
 
+/* liblade calls these in liblade-rt: exported, under the version LADE_RT_PRIVATE. Nothing for programs. */
+#pragma GCC visibility push(default)
+
 struct lr_mutex {
     pthread_mutex_t os;
 };
@@ -99,5 +102,7 @@ struct lr_fd {
 
 /* Waits until one of n (at most 8) is ready. Returns how many are, 0 at the deadline, -LADE_EIO. Retries EINTR. */
 int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline);
+
+#pragma GCC visibility pop
 
 #endif
