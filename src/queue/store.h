@@ -338,6 +338,11 @@ struct lq_store_ops {
                    lade_err *err);
     /* Reports each broken invariant. O(all jobs). */
     int (*check)(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+    /*
+     * A condition that is no failure but that an operator should know, as one line; each is told once. EMPTY when there is
+     * none. NULL in a store that has nothing of the kind.
+     */
+    int (*notice)(struct lq_store *s, char *text, size_t size);
 };
 
 /*

@@ -161,6 +161,14 @@ static void trim(struct sweep *s)
     s->trimmed_at = lb_clock_mono();
 }
 
+static void pass_notice(struct lade_worker *w)
+{
+    char text[400];
+    struct lq_store *s = w->q->store;
+    if (s->ops->notice && s->ops->notice(s, text, sizeof(text)) == 0)
+        lq_worker_log(w, "%s", text);
+}
+
 /* Each duty may wait for a store that is away; a worker that stops must not wait for all of them. */
 static bool is_stopping(struct lade_worker *w)
 {
@@ -180,6 +188,7 @@ void lq_sweep_run(void *worker)
             promote(&s);
         if (!is_stopping(w))
             trim(&s);
+        pass_notice(w);
         lr_mutex_lock(&w->lock);
         int64_t until = lb_deadline_in(w->sweep);
         while (w->phase != LQ_PHASE_ENDED && lb_clock_mono() < until)

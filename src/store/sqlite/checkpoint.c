@@ -1,33 +1,129 @@
 #include "store/sqlite/checkpoint.h"
 
+#include <stdio.h>
+
+#include "base/base.h"
 #include "base/clock.h"
+#include "rt/seam.h"
 
-#define FOLD_PAGES    4000 /* 16 MiB: folded back beyond this, as far as readers allow */
-#define RESTART_PAGES 8000 /* 32 MiB: beyond this readers are waited for */
-#define RESTART_WAIT  (50 * LADE_MILLISECOND)
-#define RESTART_EVERY LADE_SECOND
+#define PAGE_BYTES    4096
+#define FOLD_PAGES    4000 /* 16 MiB */
+#define RESTART_PAGES (LS_SQLITE_LOG_LIMIT / PAGE_BYTES)
+#define NOTICE_PAGES  (2 * RESTART_PAGES)
 
-/* Called by SQLite after each commit. That readers were in the way is no failure: the next commit tries again. */
-static int fold_back(void *arg, sqlite3 *h, const char *name, int pages)
+/*
+ * How long readers are waited for with the write lock held: a small part of the shortest lease (1 s), so that a heartbeat
+ * behind it is late but never too late.
+ */
+#define PATIENCE_MIN (50 * LADE_MILLISECOND)
+#define PATIENCE_MAX (250 * LADE_MILLISECOND)
+/* How long the lock is then let alone: longer than the steps in which others look for it (db.c). */
+#define PAUSE        (10 * LADE_MILLISECOND)
+
+static int count_pages(void *arg, sqlite3 *h, const char *name, int pages)
 {
     struct ls_sqlite_db *db = arg;
-    int mode = SQLITE_CHECKPOINT_PASSIVE;
-    int64_t now = lb_clock_mono();
-    if (pages < FOLD_PAGES)
-        return SQLITE_OK;
-    if (pages >= RESTART_PAGES && now >= db->restart_at) {
-        mode = SQLITE_CHECKPOINT_RESTART;
-        db->restart_at = now + RESTART_EVERY;
-    }
-    int64_t deadline = db->busy_deadline;
-    db->busy_deadline = now + RESTART_WAIT;
-    (void)sqlite3_wal_checkpoint_v2(h, name, mode, NULL, NULL);
-    db->busy_deadline = deadline;
+    (void)h;
+    (void)name;
+    __atomic_store_n(&db->log_pages, pages, __ATOMIC_RELAXED);
     return SQLITE_OK;
 }
 
-void ls_sqlite_checkpoint_init(struct ls_sqlite_db *db)
+void ls_sqlite_checkpoint_count(struct ls_sqlite_db *db)
 {
-    db->restart_at = 0;
-    (void)sqlite3_wal_hook(db->h, fold_back, db);
+    (void)sqlite3_wal_hook(db->h, count_pages, db);
+}
+
+void ls_sqlite_fold_init(struct ls_sqlite_fold *f)
+{
+    *f = (struct ls_sqlite_fold){.patience = PATIENCE_MIN, .marked = -1};
+}
+
+/* SQLite's result; pages of the log, and how many of them are in the file too. */
+static int fold_back(struct ls_sqlite_db *db, int mode, int64_t wait, int *log, int *folded)
+{
+    int64_t deadline = db->busy_deadline;
+    db->busy_deadline = lb_deadline_in(wait);
+    int rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, log, folded);
+    db->busy_deadline = deadline;
+    return rc;
+}
+
+static void reset(struct ls_sqlite_fold *f, struct ls_sqlite_db *db)
+{
+    f->patience = PATIENCE_MIN;
+    f->marked = -1;
+    f->pinned = false;
+    f->told = 0;
+    __atomic_store_n(&db->log_pages, 0, __ATOMIC_RELAXED);
+}
+
+static void wait_for_readers(struct ls_sqlite_fold *f, struct ls_sqlite_db *db)
+{
+    int log = 0, folded = 0;
+    int rc = fold_back(db, SQLITE_CHECKPOINT_RESTART, f->patience, &log, &folded);
+    if (rc == SQLITE_OK)
+        reset(f, db);
+    if (rc != SQLITE_BUSY)
+        return; /* a disk that fails is told to the next commit */
+    f->pinned = folded == f->marked && folded < log;
+    f->marked = folded;
+    f->patience = LB_MIN(2 * f->patience, PATIENCE_MAX);
+    lr_sleep_until(lb_deadline_in(PAUSE));
+}
+
+void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite_db *db,
+                         struct ls_sqlite_db *beat)
+{
+    int log = 0, folded = 0;
+    int beaten = __atomic_exchange_n(&beat->log_pages, 0, __ATOMIC_RELAXED);
+    int pages = LB_MAX(__atomic_load_n(&db->log_pages, __ATOMIC_RELAXED), beaten);
+    if (pages < FOLD_PAGES)
+        return;
+    /* First what takes long and needs no lock. BUSY: another process is at it. */
+    if (fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded) != SQLITE_OK)
+        return;
+    if (log < RESTART_PAGES) {
+        if (folded == log)
+            reset(f, db);
+        return;
+    }
+    if (!f->pinned || folded != f->marked)
+        wait_for_readers(f, db);
+    if (f->pinned && log >= NOTICE_PAGES && log >= 2 * f->told) {
+        f->told = log;
+        __atomic_store_n(&f->notice, log, __ATOMIC_RELAXED);
+    }
+}
+
+void ls_sqlite_fold_restart(struct ls_sqlite_db *db)
+{
+    (void)fold_back(db, SQLITE_CHECKPOINT_RESTART, PATIENCE_MAX, NULL, NULL);
+}
+
+static void describe(int pages, const char *path, char *text, size_t size)
+{
+    (void)snprintf(
+        text, size,
+        "%s-wal has grown to %d MiB: a reader keeps a transaction open and the log cannot "
+        "be folded back; end the program that reads (fuser %s)",
+        path, pages / ((1 << 20) / PAGE_BYTES), path);
+}
+
+bool ls_sqlite_fold_take_notice(struct ls_sqlite_fold *f, const char *path, char *text, size_t size)
+{
+    int pages = __atomic_exchange_n(&f->notice, 0, __ATOMIC_RELAXED);
+    if (pages > 0)
+        describe(pages, path, text, size);
+    return pages > 0;
+}
+
+bool ls_sqlite_fold_look(struct ls_sqlite_db *db, char *text, size_t size)
+{
+    int log = 0, folded = 0;
+    if (fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded) != SQLITE_OK ||
+        log < NOTICE_PAGES || folded == log)
+        return false;
+    describe(log, db->path, text, size);
+    return true;
 }

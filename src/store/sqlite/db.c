@@ -10,10 +10,9 @@
 #include "rt/seam.h"
 #include "store/sqlite/checkpoint.h"
 
-#define PAGE_BYTES      4096
-#define CHUNK_BYTES     (256 << 10) /* the file grows by this much */
-#define CACHE_KIB       16384       /* pages of one connection, at most */
-#define LOG_LIMIT_BYTES (32 << 20)
+#define PAGE_BYTES  4096
+#define CHUNK_BYTES (256 << 10) /* the file grows by this much */
+#define CACHE_KIB   16384       /* pages of one connection, at most */
 
 static const char *const texts[] = {
 #define TEXT(name, text) text,
@@ -68,8 +67,8 @@ int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err)
                    "PRAGMA synchronous = %s; PRAGMA secure_delete = OFF;"
                    "PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
                    "PRAGMA journal_size_limit = %d",
-                   full ? "FULL" : "NORMAL", CACHE_KIB, LOG_LIMIT_BYTES);
-    ls_sqlite_checkpoint_init(db);
+                   full ? "FULL" : "NORMAL", CACHE_KIB, LS_SQLITE_LOG_LIMIT);
+    ls_sqlite_checkpoint_count(db);
     int rc = ls_sqlite_db_exec(db, sql, "open", err);
     int chunk = CHUNK_BYTES;
     if (rc == 0 &&

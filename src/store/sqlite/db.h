@@ -24,7 +24,7 @@ struct ls_sqlite_db {
     const char *path;      /* borrowed */
     int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */
     unsigned waits;        /* in the wait that goes on */
-    int64_t restart_at;    /* checkpoint.c: not before this; lb_clock_mono */
+    int log_pages;         /* atomic: of the log at the last commit here; checkpoint.h */
     bool full;             /* synchronous=full */
 };
 

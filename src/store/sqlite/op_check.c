@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "store/sqlite/checkpoint.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -207,6 +208,9 @@ int ls_sqlite_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_er
     c.tx.op = "check";
     c.tx.err = err;
     rc = check_all(&c);
+    char text[256];
+    if (rc == 0 && ls_sqlite_fold_look(&db, text, sizeof(text)))
+        find_fault(&c, "", "%s", text);
     ls_sqlite_tx_fini(&c.tx);
     ls_sqlite_db_close(&db);
     return rc;

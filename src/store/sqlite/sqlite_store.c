@@ -112,6 +112,12 @@ static int read_now(struct lq_store *s, int64_t *now_ms, lade_err *err)
     return 0;
 }
 
+static int take_notice(struct lq_store *store, char *text, size_t size)
+{
+    struct ls_sqlite *s = ls_sqlite_of(store);
+    return ls_sqlite_fold_take_notice(&s->writer.fold, s->path, text, size) ? 0 : LADE_EMPTY;
+}
+
 const struct lq_store_ops ls_sqlite_ops = {
     .name = "sqlite",
     .schemes = "sqlite file",
@@ -142,4 +148,5 @@ const struct lq_store_ops ls_sqlite_ops = {
     .forget = ls_sqlite_forget,
     .workers = ls_sqlite_workers,
     .check = ls_sqlite_check,
+    .notice = take_notice,
 };

@@ -295,65 +295,6 @@ static void no_statement_stays_busy_after_any_op(void **state)
     lq_store_close(s);
 }
 
-/* The documented bound of the log while no reader pins it: 16 MiB and one transaction. */
-#define LOG_BOUND ((16 << 20) + (2 << 20))
-
-static void put_many(struct lq_store *s, const char *name, int batches)
-{
-    char prefix[32];
-    for (int i = 0; i < batches; i++) {
-        (void)snprintf(prefix, sizeof(prefix), "%s%d-", name, i);
-        sk_put(s, prefix, 1000);
-    }
-}
-
-/* C-048, C-049: readers in between, and the log stays within its bound. */
-static void the_log_is_bounded_while_readers_come_and_go(void **state)
-{
-    (void)state;
-    struct lq_store *s = sk_open();
-    char name[8];
-    size_t largest = 0;
-    assert_int_equal(sk_try_join(s, "w", 600000), 0);
-    for (int i = 0; i < 120; i++) {
-        (void)snprintf(name, sizeof(name), "%d-", i % 1000);
-        put_many(s, name, 1);
-        assert_int_equal(sk_count(s, LADE_STATE_READY), 1000);
-        struct lq_row_vec rows = {0};
-        lade_cursor cursor = {0};
-        lb_arena_init(&rows.arena);
-        assert_int_equal(s->ops->list(s, "q", LADE_STATE_READY, &cursor, 10, &rows, &sk.err), 0);
-        lb_arena_fini(&rows.arena);
-        assert_int_equal(sk_try_work(s, "w", 1000, LQ_TO_COMPLETED), 1000);
-        largest = LB_MAX(largest, sk_size("-wal"));
-    }
-    assert_true(largest < LOG_BOUND);
-    lq_store_close(s);
-}
-
-/* C-048: a reader that holds its snapshot makes the log grow; when it ends, the log shrinks to its limit. */
-static void the_log_shrinks_after_a_reader_that_pinned_it(void **state)
-{
-    (void)state;
-    sqlite3 *reader;
-    struct lq_store *s = sk_open();
-    sk_put(s, "first", 1);
-    assert_int_equal(sqlite3_open(sk.path, &reader), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM job", NULL, NULL, NULL),
-                     SQLITE_OK);
-    for (int i = 0; sk_size("-wal") < 40 << 20; i++) {
-        char name[16];
-        assert_true(i < 1000);
-        (void)snprintf(name, sizeof(name), "%d-", i);
-        put_many(s, name, 10);
-    }
-    assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(reader), SQLITE_OK);
-    put_many(s, "after", 2);
-    assert_true(sk_size("-wal") <= 32 << 20);
-    lq_store_close(s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,8 +308,6 @@ int main(void)
         SK_TEST(a_file_that_is_removed_while_open_is_told),
         SK_TEST(opening_fails_cleanly_without_memory),
         SK_TEST(no_statement_stays_busy_after_any_op),
-        SK_TEST(the_log_is_bounded_while_readers_come_and_go),
-        SK_TEST(the_log_shrinks_after_a_reader_that_pinned_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@ void ls_sqlite_writer_init(struct ls_sqlite_writer *w, struct ls_sqlite *s)
     lr_mutex_init(&w->lock);
     lr_cond_init(&w->beat_over);
     lb_list_init(&w->queue);
+    ls_sqlite_fold_init(&w->fold);
     ls_sqlite_tx_init(&w->tx, s, &w->db);
 }
 
@@ -112,7 +113,7 @@ static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
     if (r->rc != -LADE_ENOSPACE)
         return;
     /* Folded back, the log is written again from its start. Room for that was reserved in the file. */
-    (void)sqlite3_wal_checkpoint_v2(w->db.h, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    ls_sqlite_fold_restart(&w->db);
     r->rc = try_again(w, r);
     if (r->rc != -LADE_ENOSPACE || !r->op->frees)
         return;
@@ -178,6 +179,7 @@ static void lead(struct ls_sqlite_writer *w, struct request *self)
         }
         lr_mutex_unlock(&w->lock);
         finish(w, r, n);
+        ls_sqlite_fold_tend(&w->fold, &w->db, &w->tx.s->beat);
         lr_mutex_lock(&w->lock);
     }
     for (size_t i = 1; i < n; i++) {

@@ -20,6 +20,7 @@
 
 #include "base/list.h"
 #include "rt/seam.h"
+#include "store/sqlite/checkpoint.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/tx.h"
 
@@ -38,7 +39,8 @@ struct ls_sqlite_op {
 
 struct ls_sqlite_writer {
     struct ls_sqlite_db db;
-    struct ls_sqlite_tx tx; /* owned by: the leader */
+    struct ls_sqlite_tx tx;     /* owned by: the leader */
+    struct ls_sqlite_fold fold; /* owned by: the leader */
     struct lr_mutex lock;
     struct lb_list queue; /* guarded by: lock; callers that wait, oldest first */
     bool led;             /* guarded by: lock; a leader is at work */
