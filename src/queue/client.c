@@ -176,6 +176,8 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
 /* Encodes all specs and puts them; the draft's arrays have room for n. */
 static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_t n, lade_err *err)
 {
+    if (n > 1) /* ids that follow each other let a store keep the batch together */
+        lb_ulid_new_block();
     for (size_t i = 0; i < n; i++)
         draft_job(q, d, i, &specs[i]);
     if (d->bodies.failed)
