@@ -429,7 +429,7 @@ static int close_at_random(void *arg)
         for (unsigned j = 0; j < i * 7 % 40; j++)
             k.received += lade_chan_recv_until(k.c, &v, rig_in_ms(1000)) == 0;
         EXPECT(lade_chan_close(k.c) == 0);
-        EXPECT(lade_taskgroup_wait_until(&g, rig_in_ms(30000)) == 0);
+        EXPECT(lade_taskgroup_wait_until(&g, rig_patience()) == 0);
         while (lade_chan_recv(k.c, &v) == 0)
             k.received++;
         EXPECT(k.refused == 4 && k.received == k.sent);
@@ -474,7 +474,7 @@ static int receiver_after_withdrawn_sends(void *arg)
         lade_taskgroup_cancel(&senders);
         EXPECT(lade_taskgroup_start(&receiver, NULL, receive_until_closed, &p) == 0);
         EXPECT(lade_chan_close(k.c) == 0);
-        EXPECT(lade_taskgroup_wait_until(&receiver, rig_in_ms(30000)) == 0);
+        EXPECT(lade_taskgroup_wait_until(&receiver, rig_patience()) == 0);
         (void)lade_taskgroup_wait_until(&senders, LADE_FOREVER);
         EXPECT(p.closed == 1 && p.delivered == k.sent);
         EXPECT(lade_chan_unref(k.c) == 0);

@@ -4,7 +4,7 @@
 struct alarm {
     lade_timer timer;
     int64_t at, fired_at;
-    uint64_t *fired;
+    uint64_t *fired, place;
     struct alarm *friend;
     unsigned rounds;
 };
@@ -13,7 +13,7 @@ static void note(void *arg)
 {
     struct alarm *a = arg;
     a->fired_at = lade_clock_now();
-    rig_add(a->fired, 1);
+    a->place = rig_add(a->fired, 1);
 }
 
 /* ---- R27 ---- */
@@ -22,7 +22,7 @@ static int order_and_lateness(void *arg)
 {
     enum { N = 200 };
 
-    (void)arg;
+    unsigned workers = *(unsigned *)arg;
     struct alarm *a = calloc(N, sizeof(*a));
     uint64_t fired = 0;
     int64_t now = lade_clock_now();
@@ -35,7 +35,9 @@ static int order_and_lateness(void *arg)
     EXPECT(rig_reaches(&fired, N));
     for (int i = 0; i < N; i++) {
         EXPECT(a[i].fired_at >= a[i].at);
-        EXPECT(a[i].fired_at - a[i].at < 5 * LADE_SECOND); /* 2 ms on a quiet machine */
+        EXPECT(rig_in_time(a[i].fired_at - a[i].at, 2));
+        for (int j = 0; j < i && workers == 1; j++)
+            EXPECT(a[j].at == a[i].at || a[j].place < a[i].place); /* in the order of their times */
     }
     struct alarm past = {.fired = &fired};
     fired = 0;
@@ -55,8 +57,8 @@ static int order_and_lateness(void *arg)
 static void r27_timers_fire_in_time_and_never_early(void **state)
 {
     (void)state;
-    assert_int_equal(rig_run(1, order_and_lateness, NULL), 0);
-    assert_int_equal(rig_run(2, order_and_lateness, NULL), 0);
+    for (unsigned w = 1; w <= 2; w++)
+        assert_int_equal(rig_run(w, order_and_lateness, &w), 0);
 }
 
 /* There are no levels and so no cascades; the distances at which a wheel would have them are tried all the same. */
@@ -95,8 +97,8 @@ static void r27_a_hundred_thousand_timers_armed_and_stopped(void **state)
 /* ---- C-103 ---- */
 
 struct churn {
-    uint64_t stop, rearms, ticks;
-    int64_t worst_tick;
+    uint64_t stop, rearms, late;
+    int64_t due, worst; /* due: atomic, 0 = the ticker is awake */
 };
 
 static int rearm(void *arg)
@@ -105,6 +107,9 @@ static int rearm(void *arg)
     while (!rig_get(&c->stop)) {
         EXPECT(lade_task_sleep_until(lade_clock_now() + 100000) == 0);
         rig_add(&c->rearms, 1);
+        int64_t due = __atomic_load_n(&c->due, __ATOMIC_SEQ_CST);
+        if (due != 0 && lade_clock_now() >= due)
+            rig_add(&c->late, 1); /* a turn for us, although the ticker's time has come */
     }
     return 0;
 }
@@ -115,32 +120,35 @@ static int churn(void *arg)
     lade_taskgroup g = {0};
     for (int i = 0; i < 1024; i++)
         EXPECT(lade_taskgroup_start(&g, NULL, rearm, c) == 0);
-    int64_t next = lade_clock_now();
     for (int i = 0; i < 10; i++) {
-        next += 50 * LADE_MILLISECOND;
+        int64_t next = rig_in_ms(50);
+        __atomic_store_n(&c->due, next, __ATOMIC_SEQ_CST);
         EXPECT(lade_task_sleep_until(next) == 0);
+        __atomic_store_n(&c->due, 0, __ATOMIC_SEQ_CST);
         int64_t late = lade_clock_now() - next;
-        c->worst_tick = late > c->worst_tick ? late : c->worst_tick;
+        c->worst = late > c->worst ? late : c->worst;
         lade_rt_stats s;
         lade_rt_stats_get(&s);
         EXPECT(s.timers <= 1025); /* no dead ones are kept */
     }
+    EXPECT(rig_reaches(&c->rearms, 2048));
     rig_add(&c->stop, 1);
     return lade_taskgroup_wait_until(&g, LADE_FOREVER);
 }
 
-/* C-103: timers that are armed again at once starve neither other timers nor tasks. */
+/*
+ * C-103: timers that are armed again at once starve neither other timers nor tasks. On one worker, each of the others has a few
+ * turns at most while the ticker is due: what was due before it, and a round of the queue.
+ */
 static void timers_that_churn_do_not_delay_a_slow_one(void **state)
 {
     (void)state;
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < RIG_TRIES && best >= 50 * LADE_MILLISECOND; i++) {
+    for (unsigned w = 1; w <= 2; w++) {
         struct churn c = {0};
-        assert_int_equal(rig_run(2, churn, &c), 0);
-        assert_true(c.rearms > 1024);
-        best = c.worst_tick < best ? c.worst_tick : best;
+        assert_int_equal(rig_run(w, churn, &c), 0);
+        assert_true(w > 1 || c.late < 10 * 8 * 1024);
+        assert_true(rig_in_time(c.worst, 50));
     }
-    assert_true(best < 100 * LADE_MILLISECOND); /* 5 % of a second on a quiet machine */
 }
 
 /* ---- C-104 ---- */

@@ -26,7 +26,7 @@ static lade_outcome gather(lade_job *job, void *ctx)
                                         __ATOMIC_SEQ_CST))
             break;
     }
-    int64_t until = rig_in_ms(60000);
+    int64_t until = rig_patience();
     while (rig_get(&w->most) < w->want && lade_clock_now() < until)
         (void)lade_task_sleep_until(rig_in_ms(20));
     rig_add(&w->running, (uint64_t)-1);
@@ -89,7 +89,7 @@ static lade_outcome hog_or_not(lade_job *job, void *ctx)
 {
     struct watch *w = ctx;
     if (rig_add(&w->hogs, 1) == 1) { /* the first one keeps a thread for longer than its lease */
-        int64_t until = rig_in_ms(3000);
+        int64_t until = rig_patience();
         while (lade_clock_now() < until && rig_get(&w->done) < w->want - 1)
             ;
         EXPECT(rig_get(&w->done) == w->want - 1); /* all the others ran meanwhile */
