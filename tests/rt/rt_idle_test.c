@@ -163,15 +163,11 @@ static uint64_t count_thread_switches(const char *prefix)
         (void)snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
         FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
         while (f && fgets(line, sizeof(line), f)) {
-            char name[64];
-            unsigned long count;
-            /* NOLINTNEXTLINE(cert-err34-c): the format is the kernel's own */
-            if (sscanf(line, "Name: %63s", name) == 1)
-                ours = strncmp(name, prefix, strlen(prefix)) == 0;
-            /* NOLINTNEXTLINE(cert-err34-c) */
-            else if (ours && (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1 ||
-                              sscanf(line, "nonvoluntary_ctxt_switches: %lu", &count) == 1))
-                n += count;
+            const char *colon = strstr(line, "ctxt_switches:");
+            if (strncmp(line, "Name:\t", 6) == 0)
+                ours = strncmp(line + 6, prefix, strlen(prefix)) == 0;
+            else if (ours && colon)
+                n += strtoul(colon + strlen("ctxt_switches:"), NULL, 10);
         }
         if (f)
             (void)fclose(f);
