@@ -1,11 +1,9 @@
 /*
  * conn.c - bytes out, replies in; see conn.h and conn_inner.h
  *
- * Spinning. Waking a halted CPU costs more than a whole round trip, so while a reply is due the reader may ask the socket
- * again and again for up to SPIN_NS before it sleeps. Whether that is quicker depends on the load of the machine and on
- * what is asked, so both ways are measured: each keeps the running median of its round trips, the quicker one is used
- * (spinning only when it gains an eighth, since it costs CPU), and every SPIN_PROBE calls the other has a turn. No more
- * threads spin at once than there are CPUs but one, so that spinning never takes the CPU from whom it waits for.
+ * Spinning. While a reply is due the reader may ask the socket again and again for a moment before it sleeps (base/spin.h).
+ * Whether that pays depends on what is asked: a long request mostly takes long, so each power of two of bytes sent learns
+ * by itself.
  *
  * Fault points: redis.send.before, redis.send.after and redis.reply.after, around every round trip, the handshake's too. One
  * armed to fail stands for a connection that is lost there.
@@ -13,8 +11,6 @@
 #include "store/redis/conn_inner.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,19 +20,10 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-#define SPIN_NS    50000
-#define SPIN_PROBE 32
 #define READ_MIN   16384
+#define SPIN_CLASS 512 /* bytes: the smallest class of requests */
 #define IDLE_NS \
     (10 * LADE_MILLISECOND) /* after that long a connection is looked at before it is used */
-
-static atomic_int spinning;
-
-static int count_spare_cpus(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) - 1 : 0;
-}
 
 /* object ----------------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +40,6 @@ int ls_redis_conn_open(struct ls_redis_conn **out, const struct ls_redis_conn_co
     c->config = *config;
     if (c->config.reply_max == 0)
         c->config.reply_max = LS_REDIS_REPLY_MAX;
-    c->spare_cpus = config->no_spin ? 0 : count_spare_cpus();
     c->sock.fd = -1;
     int rc = ls_redis_tls_ctx_open(&c->tls_ctx, config->url, err);
     if (rc == 0 && n_scripts > 0) {
@@ -321,40 +307,29 @@ static int read_some(struct ls_redis_conn *c, enum ls_redis_io *io, const char *
     return parse(c, where, err);
 }
 
-static bool is_spin_due(struct ls_redis_conn *c)
+/* The estimate for a request of n bytes. */
+static struct lb_spin *spin_of(struct ls_redis_conn *c, size_t n)
 {
-    if (c->spare_cpus < 1)
-        return false;
-    int64_t spun = c->median[true];
-    bool quicker = spun + spun / 8 < c->median[false] || spun == 0;
-    return ++c->turn % SPIN_PROBE == 0 ? !quicker : quicker;
+    size_t k = 0;
+    while (k + 1 < LB_ARRAY_LEN(c->spin) && n > (size_t)SPIN_CLASS << k)
+        k++;
+    return &c->spin[k];
 }
 
-/* A median that needs no past: up a little for each longer one, down for each shorter one. */
-static void learn_round_trip(struct ls_redis_conn *c, bool spun, int64_t took)
+/* Asks again and again until something was read, if that is promising. */
+static int spin(struct ls_redis_conn *c, size_t asked, const char *where, lade_err *err)
 {
-    int64_t *m = &c->median[spun];
-    if (*m == 0)
-        *m = took;
-    else
-        *m += took > *m ? *m / 16 + 1 : -(*m / 16);
-}
-
-/* Asks again and again until something was read. */
-static int spin(struct ls_redis_conn *c, int64_t deadline, const char *where, lade_err *err)
-{
-    if (atomic_fetch_add_explicit(&spinning, 1, memory_order_relaxed) >= c->spare_cpus) {
-        atomic_fetch_sub_explicit(&spinning, 1, memory_order_relaxed);
+    struct lb_spin *s = spin_of(c, asked);
+    int64_t now = lb_clock_mono();
+    if (c->config.no_spin || c->handshaking || !lb_spin_begin(s, now))
         return 0;
-    }
-    int64_t end = lb_deadline_in(SPIN_NS);
-    end = LB_MIN(end, deadline);
-    enum ls_redis_io io = LS_REDIS_IO_READ;
+    enum ls_redis_io io;
     int rc;
-    do
+    do {
         rc = read_some(c, &io, where, err);
-    while (rc == 0 && io != LS_REDIS_IO_DONE && lb_clock_mono() < end);
-    atomic_fetch_sub_explicit(&spinning, 1, memory_order_relaxed);
+        now = lb_clock_mono();
+    } while (rc == 0 && io != LS_REDIS_IO_DONE && lb_spin_goes_on(s, now));
+    lb_spin_end(s, now, rc < 0 || io == LS_REDIS_IO_DONE);
     return rc;
 }
 
@@ -494,27 +469,21 @@ int ls_redis_conn_exchange(struct ls_redis_conn *c, const char *where, int64_t d
                            lade_err *err)
 {
     LB_CHECK(c->queued > 0 && ls_redis_conn_outstanding(c) == 0);
-    int64_t start = lb_clock_mono();
-    int rc = check_alive(c, start, where, err);
+    size_t asked = c->out.n;
+    int rc = check_alive(c, lb_clock_mono(), where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.send.before"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
     if (rc == 0)
         rc = flush(c, deadline, where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.send.after"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
-    bool spinning_now = rc == 0 && is_spin_due(c);
-    if (spinning_now)
-        rc = spin(c, deadline, where, err);
+    if (rc == 0)
+        rc = spin(c, asked, where, err);
     if (rc == 0)
         rc = await(c, NULL, deadline, where, err);
     if (rc == LS_REDIS_LATE)
         return lose_late(c, where, err);
     if (rc == 0 && LB_FAULT_FAILS("redis.reply.after"))
         rc = lose(c, LS_REDIS_IO_END, where, err);
-    if (rc < 0)
-        return rc;
-    rc = take_replies(c);
-    if (!c->handshaking)
-        learn_round_trip(c, spinning_now, c->idle_since - start);
-    return rc;
+    return rc < 0 ? rc : take_replies(c);
 }

@@ -12,9 +12,12 @@
 #ifndef LADE_STORE_REDIS_CONN_INNER_H
 #define LADE_STORE_REDIS_CONN_INNER_H
 
+#include "base/spin.h"
 #include "store/redis/conn.h"
 #include "store/redis/script.h"
 #include "store/redis/socket.h"
+
+#define LS_REDIS_SPIN_CLASSES 8
 
 struct span {
     size_t at, n;
@@ -47,11 +50,9 @@ struct ls_redis_conn {
     bool may_have_run;
     bool handshaking;   /* connect.c is at work: a lost connection is reported as a failed dial */
     int64_t idle_since; /* last traffic */
-    int spare_cpus;     /* threads that may spin at once; 0 = never */
-    unsigned turn;      /* calls, for the turn of the other way */
-    int64_t median[2];  /* ns of a round trip: [0] sleeping, [1] spinning; 0 = not known */
-    lade_err last;      /* why the last attempt to connect failed */
-    struct ls_redis_pace pace; /* of dialing; back to 0 by a call that succeeds */
+    struct lb_spin spin[LS_REDIS_SPIN_CLASSES]; /* by the length of the request */
+    lade_err last;                              /* why the last attempt to connect failed */
+    struct ls_redis_pace pace;                  /* of dialing; back to 0 by a call that succeeds */
     uint64_t generation;
     char server[64];
     char (*sha)[LS_REDIS_SHA_LEN + 1]; /* one each script of the table */
