@@ -323,7 +323,7 @@ static int spin(struct ls_redis_conn *c, size_t asked, const char *where, lade_e
     int64_t now = lb_clock_mono();
     if (c->config.no_spin || c->handshaking || !lb_spin_begin(s, now))
         return 0;
-    enum ls_redis_io io;
+    enum ls_redis_io io = LS_REDIS_IO_READ;
     int rc;
     do {
         rc = read_some(c, &io, where, err);
