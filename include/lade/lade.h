@@ -246,17 +246,20 @@ typedef struct lade_worker_queue {
     uint32_t weight; /* for LADE_ORDER_WEIGHTED; 0 = 1 */
 } lade_worker_queue;
 
-/* Called on a slot's thread after LADE_RETRY: the delay before the next attempt, >= 0. */
+/* Called in a slot after LADE_RETRY: the delay before the next attempt, >= 0. */
 typedef int64_t (*lade_backoff_fn)(const lade_job *job, int attempt, void *ctx);
 
 /* What runs handlers. */
 enum lade_executor {
-    LADE_EXECUTOR_THREAD = 0, /* a slot is an OS thread: handlers may block in whatever they like */
     /*
-     * A slot is a task of the runtime (<lade/rt.h>), thousands of them on as many threads as there are CPUs. Handlers wait by
-     * the runtime's calls; what blocks its thread goes through lade_blocking_run, or keeps other slots from running.
+     * A slot is a task of the runtime (<lade/rt.h>): thousands of them on as many threads as there are CPUs, each on a stack of
+     * 256 KiB. Waiting by the runtime's calls costs nothing but that. A handler that blocks its thread or computes for long stops
+     * nobody else: after some milliseconds another thread goes on with the rest, up to 256 more in the process. Beyond that number
+     * blocked handlers keep others waiting; thread-local variables may be another thread's after a call that waits.
      */
-    LADE_EXECUTOR_TASK = 1
+    LADE_EXECUTOR_TASK = 0,
+    /* A slot is an OS thread: for many handlers that block at once in foreign libraries, need deep stacks or keep thread-locals. */
+    LADE_EXECUTOR_THREAD = 1
 };
 
 /* Zero means the default in every field. */
@@ -284,7 +287,7 @@ typedef struct lade_worker_config {
     /* One line about something an operator should know (lost lease, store away, quarantine). NULL = stderr. */
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
-    enum lade_executor executor; /* default THREAD */
+    enum lade_executor executor; /* default TASK */
 } lade_worker_config;
 
 /*

@@ -61,6 +61,11 @@ typedef struct lade_rt_opts {
     /* All tasks wait for each other and nothing else can wake them. NULL: print them and exit(2). */
     void (*on_deadlock)(void *ctx);
     void *ctx;
+    /*
+     * Most workers to add, one by one, while all are stuck in tasks that block their thread or compute for long; at most 1024.
+     * 0 = none: such tasks then keep their workers from all others.
+     */
+    unsigned spares;
 } lade_rt_opts;
 
 /*
@@ -79,7 +84,7 @@ LADE_CHECKED LADE_API int lade_rt_start(const lade_rt_opts *opts, lade_rt **out)
 LADE_API int lade_rt_stop(lade_rt *rt, int64_t until);
 
 typedef struct lade_rt_stats {
-    unsigned workers;
+    unsigned workers;  /* with the spares that were ever needed */
     uint64_t tasks;    /* alive now, steps included */
     uint64_t started;  /* since the start */
     uint64_t switches; /* tasks that were given a worker */

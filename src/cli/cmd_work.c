@@ -29,6 +29,7 @@ struct work {
     lade_worker_queue queues[QUEUES_MAX];
     size_t n_queues;
     bool weighted;
+    bool tasks;
     struct cli_guard guard;
 };
 
@@ -69,6 +70,16 @@ static int set_shutdown(void *values, const char *text, lade_err *err)
                             &w->shutdown_timeout, err);
 }
 
+static int set_executor(void *values, const char *text, lade_err *err)
+{
+    struct work *w = values;
+    if (strcmp(text, "task") != 0 && strcmp(text, "thread") != 0)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--executor: '%.40s' is neither 'thread' nor 'task'", text);
+    w->tasks = strcmp(text, "task") == 0;
+    return 0;
+}
+
 static int set_prefetch(void *values, const char *text, lade_err *err)
 {
     struct work *w = values;
@@ -97,6 +108,9 @@ static const struct cli_opt opts[] = {
      "worker deaths until a job is put aside (default 5)", 1, 1000, NULL},
     {"prefetch", 0, CLI_OPT_CALL, 0, "N", "jobs held beyond those that run (default by -c)", 0, 0,
      set_prefetch},
+    {"executor", 0, CLI_OPT_CALL, 0, "WHAT",
+     "what waits for a command: a thread each (thread, default) or a task of the runtime (task)", 0,
+     0, set_executor},
     {"payload-max", 0, CLI_OPT_INT, AT(payload_max), "BYTES",
      "largest payload that is run (default 64 MiB, the most there can be)", 1,
      LADE_PAYLOAD_MAX_HARD, NULL},
@@ -161,6 +175,7 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         .max_crashes = (int)w->max_crashes,
         .prefetch_max = (int)w->prefetch,
         .drain = w->drain,
+        .executor = w->tasks ? LADE_EXECUTOR_TASK : LADE_EXECUTOR_THREAD,
         .log = cli_progress_log,
         .log_ctx = progress,
     };

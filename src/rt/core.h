@@ -131,7 +131,7 @@ struct lr_worker {
     const void *sched_asan_low; /* and its real one */
     size_t sched_asan_size;
     void *sched_tsan;
-    struct lr_task *cur; /* atomic; what runs, for dumps */
+    struct lr_task *cur; /* atomic; what runs, for dumps and for spare.c */
     uint32_t *seen;      /* the watcher's: what the others had published */
     unsigned index;
     pthread_t thread;
@@ -166,8 +166,10 @@ struct lr_poller {
 struct lr_pool;
 
 struct lr_rt {
-    unsigned n_workers;
-    bool hosted; /* by lade_rt_start: the host's threads may always do something */
+    unsigned n_workers;   /* those there are from the beginning to the end */
+    unsigned max_workers; /* with all spares (spare.c) */
+    uint32_t n_live;      /* atomic: with the spares that have been started */
+    bool hosted;          /* by lade_rt_start: the host's threads may always do something */
     struct lr_worker *worker;
     struct lr_shard *shard;
     struct lr_poller poller;
@@ -187,9 +189,11 @@ struct lr_rt {
     uint32_t n_injected;                       /* atomic */
 
     alignas(64) uint32_t idle_lock;
-    struct lr_worker *idle; /* asleep on their futex; guarded by: idle_lock */
-    uint32_t n_idle;        /* atomic: not running anything, the watcher included */
-    bool has_watcher;       /* guarded by: idle_lock */
+    struct lr_worker *idle;   /* asleep on their futex; guarded by: idle_lock */
+    struct lr_worker *parked; /* spares that are not needed now; guarded by: idle_lock */
+    uint32_t n_busy;  /* atomic: workers that run tasks: neither idle, nor watching, nor parked */
+    bool has_watcher; /* atomic; written under idle_lock */
+    struct lr_monitor *monitor; /* NULL without spares */
 
     alignas(64) uint64_t n_fibers; /* atomic: alive */
     uint64_t n_steps;              /* atomic: alive */
@@ -249,6 +253,12 @@ extern struct lr_rt *lr_runtime; /* atomic: NULL when none runs */
 static inline struct lr_rt *lr_rt_get(void)
 {
     return __atomic_load_n(&lr_runtime, __ATOMIC_ACQUIRE);
+}
+
+/* Workers that may have tasks: entries [0, lr_live) of rt->worker. */
+static inline unsigned lr_live(const struct lr_rt *rt)
+{
+    return __atomic_load_n(&rt->n_live, __ATOMIC_ACQUIRE);
 }
 
 /* A counter with one writer that others read now and then. */

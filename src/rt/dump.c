@@ -23,7 +23,7 @@ static const char *const waits_for[] = {
 
 static bool is_running(struct lr_rt *rt, const struct lr_fiber *f)
 {
-    for (unsigned i = 0; i < rt->n_workers; i++) {
+    for (unsigned i = 0; i < lr_live(rt); i++) {
         if (__atomic_load_n(&rt->worker[i].cur, __ATOMIC_RELAXED) == &f->task)
             return true;
     }
@@ -62,7 +62,7 @@ void lade_rt_dump(FILE *out)
         return;
     uint64_t n = print_fibers(rt, out);
     (void)fprintf(out, "%" PRIu64 " tasks, %" PRIu64 " steps, %u workers\n", n,
-                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED), rt->n_workers);
+                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED), lr_live(rt));
 }
 
 void lade_rt_stats_get(lade_rt_stats *out)
@@ -73,17 +73,18 @@ void lade_rt_stats_get(lade_rt_stats *out)
     struct lr_rt *rt = lr_rt_get();
     if (!rt)
         return;
-    out->workers = rt->n_workers;
+    out->workers = lr_live(rt);
     out->tasks = __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) +
                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < rt->n_workers; i++) {
+    for (unsigned i = 0; i < out->workers; i++) {
         const struct lr_worker *w = &rt->worker[i];
         out->started += __atomic_load_n(&w->n_started, __ATOMIC_RELAXED);
         out->switches += __atomic_load_n(&w->n_switches, __ATOMIC_RELAXED);
         out->stolen += __atomic_load_n(&w->n_stolen, __ATOMIC_RELAXED);
         out->wakeups += __atomic_load_n(&w->n_wakeups, __ATOMIC_RELAXED);
-        out->timers += __atomic_load_n(&rt->shard[i].n, __ATOMIC_RELAXED);
     }
+    for (unsigned i = 0; i < rt->n_workers; i++)
+        out->timers += __atomic_load_n(&rt->shard[i].n, __ATOMIC_RELAXED);
     out->stacks = __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED);
     out->fds = __atomic_load_n(&rt->poller.n_fds, __ATOMIC_RELAXED);
 }

@@ -34,7 +34,7 @@ static inline bool take_if_free(lade_mutex *m, uintptr_t me)
 static bool spin(lade_mutex *m, uintptr_t me)
 {
     struct lr_rt *rt = lr_rt_get();
-    if (lr_self.solo || (lr_worker() && rt->n_workers == 1 && lr_outer_count() == 0))
+    if (lr_self.solo || (lr_worker() && rt->max_workers == 1 && lr_outer_count() == 0))
         return false;
     for (int i = 0; i < SPINS; i++) {
         if (__atomic_load_n(&m->owner, __ATOMIC_RELAXED) == 0 && take_if_free(m, me))

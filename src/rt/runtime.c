@@ -8,10 +8,12 @@
 #include "base/mem.h"
 #include "rt/blocking.h"
 #include "rt/ctx.h"
+#include "rt/spare.h"
 #include "rt/stack.h"
 #include "rt/task.h"
 
 #define WORKERS_MAX  256
+#define SPARES_MAX   1024
 #define STACK_MIN    ((size_t)16 * 1024)
 #define STACK_MAX    ((size_t)1024 * 1024 * 1024)
 #define BLOCKING_MAX 4096
@@ -49,7 +51,7 @@ static void free_runtime(struct lr_rt *rt)
 {
     lr_pool_stop(rt);
     lr_poller_fini(&rt->poller);
-    for (unsigned i = 0; rt->worker && i < rt->n_workers; i++)
+    for (unsigned i = 0; rt->worker && i < rt->max_workers; i++)
         lb_free(rt->worker[i].seen);
     aligned_free(rt->worker);
     aligned_free(rt->shard);
@@ -59,27 +61,33 @@ static void free_runtime(struct lr_rt *rt)
 static bool is_valid(const lade_rt_opts *o)
 {
     return o->workers <= WORKERS_MAX && o->blocking_max <= BLOCKING_MAX &&
+           o->spares <= SPARES_MAX &&
            (o->stack_size == 0 || (o->stack_size >= STACK_MIN && o->stack_size <= STACK_MAX &&
                                    o->stack_size % PAGE == 0));
 }
 
+int lr_worker_init(struct lr_rt *rt, struct lr_worker *w, unsigned index)
+{
+    w->index = index;
+    w->runq.alone = rt->max_workers == 1;
+    w->seed = (uint64_t)lb_clock_mono() * (2 * index + 3) | 1;
+    w->stamp = (uint32_t)(lb_clock_mono() >> LR_STAMP_SHIFT);
+    w->kept_at = lb_clock_mono();
+    w->countdown = w->allotted = 1;
+    if (!w->seen) /* not from an attempt that failed later on */
+        w->seen = lb_calloc(rt->max_workers, sizeof(uint32_t));
+    return w->seen ? 0 : -LADE_ENOMEM;
+}
+
 static int make_workers(struct lr_rt *rt)
 {
-    rt->worker = aligned_zero(rt->n_workers * sizeof(*rt->worker));
+    rt->worker = aligned_zero(rt->max_workers * sizeof(*rt->worker));
     rt->shard = aligned_zero(rt->n_workers * sizeof(*rt->shard));
     if (!rt->worker || !rt->shard)
         return -LADE_ENOMEM;
     for (unsigned i = 0; i < rt->n_workers; i++) {
-        struct lr_worker *w = &rt->worker[i];
-        w->index = i;
-        w->runq.alone = rt->n_workers == 1;
-        w->seed = (uint64_t)lb_clock_mono() * (2 * i + 3) | 1;
-        w->stamp = (uint32_t)(lb_clock_mono() >> LR_STAMP_SHIFT);
-        w->kept_at = lb_clock_mono();
-        w->countdown = w->allotted = 1;
-        w->seen = lb_calloc(rt->n_workers, sizeof(uint32_t));
         rt->shard[i].next_at = LADE_FOREVER;
-        if (!w->seen)
+        if (lr_worker_init(rt, &rt->worker[i], i) < 0)
             return -LADE_ENOMEM;
     }
     return 0;
@@ -99,6 +107,8 @@ static int make_runtime(const lade_rt_opts *opts, bool hosted, struct lr_rt **ou
         return -LADE_ENOMEM;
     rt->poller.epoll = rt->poller.event = -1;
     rt->n_workers = o->workers ? o->workers : count_cpus();
+    rt->max_workers = rt->n_workers + o->spares;
+    rt->n_live = rt->n_busy = rt->n_workers;
     rt->stack_size = o->stack_size ? o->stack_size : (size_t)64 * 1024;
     rt->hosted = hosted;
     rt->on_deadlock = o->on_deadlock;
@@ -171,24 +181,38 @@ static void join_threads(struct lr_rt *rt, unsigned from, unsigned to)
 }
 
 /* Signals go to the program's own threads. */
-static int start_threads(struct lr_rt *rt, unsigned from)
+int lr_worker_start(struct lr_worker *w)
 {
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
     (void)sigdelset(&all, SIGSEGV);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    unsigned i = from;
-    for (; i < rt->n_workers; i++) {
-        if (pthread_create(&rt->worker[i].thread, NULL, begin_thread, &rt->worker[i]) != 0)
-            break;
-    }
+    int rc = pthread_create(&w->thread, NULL, begin_thread, w);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (i == rt->n_workers)
+    return rc == 0 ? 0 : -LADE_ENOMEM;
+}
+
+static int start_threads(struct lr_rt *rt, unsigned from)
+{
+    unsigned i = from;
+    if (from > 0)
+        rt->worker[0].thread = pthread_self();
+    while (i < rt->n_workers && lr_worker_start(&rt->worker[i]) == 0)
+        i++;
+    if (i == rt->n_workers && lr_monitor_start(rt) == 0)
         return 0;
     tell_stop(rt);
     join_threads(rt, from, i);
     return -LADE_ENOMEM;
+}
+
+/* After tell_stop: waits for all threads but the caller's. */
+static void join_all(struct lr_rt *rt, unsigned from)
+{
+    lr_monitor_stop(rt);
+    join_threads(rt, from, rt->n_workers);
+    lr_spares_join(rt);
 }
 
 /* Makes it the process's runtime and starts its threads from number `from` on. */
@@ -201,7 +225,7 @@ static int begin(const lade_rt_opts *opts, bool hosted, unsigned from, struct lr
     if (rc == 0)
         rc = make_runtime(opts, hosted, &rt);
     if (rc == 0) {
-        if (from == 1 && rt->n_workers == 1 && single && !LR_TSAN) {
+        if (from == 1 && rt->max_workers == 1 && single && !LR_TSAN) {
             lr_self.solo = 1;
             __atomic_store_n(&lr_solo_on, 1, __ATOMIC_SEQ_CST);
         }
@@ -226,7 +250,7 @@ static void end(struct lr_rt *rt)
 {
     LB_CHECK(pthread_mutex_lock(&begin_lock) == 0);
     lr_pool_stop(rt);
-    for (unsigned i = 0; i < rt->n_workers; i++)
+    for (unsigned i = 0; i < lr_live(rt); i++)
         lr_fiber_give_back(&rt->worker[i]);
     lr_stack_guard_stop(rt);
     lr_stack_free_all(rt);
@@ -276,7 +300,7 @@ int lade_rt_run(const lade_rt_opts *opts, int (*fn)(void *), void *arg)
     if (rc < 0)
         tell_stop(rt);
     run_worker(&rt->worker[0]);
-    join_threads(rt, 1, rt->n_workers);
+    join_all(rt, 1);
     end(rt);
     return rc < 0 ? rc : f.rc;
 }
@@ -304,7 +328,7 @@ int lade_rt_stop(lade_rt *r, int64_t until)
     if (rc == -LADE_ETIMEDOUT)
         return rc;
     tell_stop(rt);
-    join_threads(rt, 0, rt->n_workers);
+    join_all(rt, 0);
     end(rt);
     return 0;
 }

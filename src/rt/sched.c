@@ -15,6 +15,9 @@
  * `watched` to 0, and whoever makes a task ready with `watched` 0 wakes it:
  *
  *     pusher: push; light fence; watched == 0 -> wake       watcher: watched = 0; heavy fence; look at all queues; sleep
+ *
+ * When every worker is stuck in a task that blocks its thread or hogs the CPU, nobody watches any more: spare.c adds a worker. A
+ * spare is as any other, but that it parks, instead of sleeping among the idle, when somebody else watches.
  */
 #include "base/clock.h"
 #include "rt/ctx.h"
@@ -236,15 +239,16 @@ static struct lr_task *steal(struct lr_rt *rt, struct lr_worker *w)
 {
     w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
     unsigned start = (unsigned)(w->seed >> 33);
-    for (unsigned i = 0; i < rt->n_workers; i++) {
-        struct lr_worker *v = &rt->worker[(start + i) % rt->n_workers];
+    unsigned n = lr_live(rt);
+    for (unsigned i = 0; i < n; i++) {
+        struct lr_worker *v = &rt->worker[(start + i) % n];
         if (v == w)
             continue;
-        uint32_t n;
-        struct lr_task *t = lr_runq_steal(&v->runq, &v->steal_lock, w->stamp, &n);
+        uint32_t got;
+        struct lr_task *t = lr_runq_steal(&v->runq, &v->steal_lock, w->stamp, &got);
         if (!t)
             continue;
-        lr_count(&w->n_stolen, n);
+        lr_count(&w->n_stolen, got);
         ready_all_fresh(t->next);
         return t;
     }
@@ -255,7 +259,7 @@ static struct lr_task *steal(struct lr_rt *rt, struct lr_worker *w)
 static bool others_are_busy(struct lr_rt *rt, struct lr_worker *w)
 {
     bool busy = false;
-    for (unsigned i = 0; i < rt->n_workers; i++) {
+    for (unsigned i = 0, n = lr_live(rt); i < n; i++) {
         struct lr_worker *v = &rt->worker[i];
         if (v == w)
             continue;
@@ -270,7 +274,7 @@ static bool has_work(struct lr_rt *rt, const struct lr_worker *w)
 {
     if (__atomic_load_n(&rt->n_injected, __ATOMIC_RELAXED))
         return true;
-    for (unsigned i = 0; i < rt->n_workers; i++) {
+    for (unsigned i = 0, n = lr_live(rt); i < n; i++) {
         const struct lr_worker *v = &rt->worker[i];
         if (v != w && __atomic_load_n(&v->runq.n, __ATOMIC_RELAXED) > 0)
             return true;
@@ -281,7 +285,7 @@ static bool has_work(struct lr_rt *rt, const struct lr_worker *w)
 /* False when somebody pushed meanwhile. */
 static bool go_deep(struct lr_rt *rt, const struct lr_worker *w)
 {
-    if (rt->n_workers == 1)
+    if (rt->max_workers == 1)
         return true;
     __atomic_store_n(&rt->watched, 0, __ATOMIC_SEQ_CST);
     lr_fence_heavy(); /* partner: lr_push_local */
@@ -294,7 +298,7 @@ static bool go_deep(struct lr_rt *rt, const struct lr_worker *w)
 
 static bool all_idle(struct lr_rt *rt)
 {
-    return __atomic_load_n(&rt->n_idle, __ATOMIC_ACQUIRE) == rt->n_workers;
+    return __atomic_load_n(&rt->n_busy, __ATOMIC_ACQUIRE) == 0;
 }
 
 /* In the poller until something is ready, `until`, a kick, or the next timer. `alone`: what all_idle was when it decided. */
@@ -370,56 +374,78 @@ static struct lr_task *watch_once(struct lr_rt *rt, struct lr_worker *w, struct 
     return NULL;
 }
 
-/* Idle begins: as the watcher, or in the list of sleepers. */
-static void begin_idle(struct lr_rt *rt, struct lr_worker *w)
+static void sleep_until_called(struct lr_worker *w)
+{
+    while (!__atomic_load_n(&w->futex, __ATOMIC_ACQUIRE))
+        lr_futex_wait(&w->futex, 0, LADE_FOREVER);
+    lr_count(&w->n_wakeups, 1);
+}
+
+/*
+ * Idle begins: as the watcher, or in the list of sleepers until it is the watcher. False for a spare that was parked: somebody needed
+ * it again, and it is busy.
+ */
+static bool begin_idle(struct lr_rt *rt, struct lr_worker *w)
 {
     lr_hard_lock(&rt->idle_lock);
-    __atomic_store_n(&rt->n_idle, rt->n_idle + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&rt->n_busy, rt->n_busy - 1, __ATOMIC_RELEASE);
     bool sleeps = rt->has_watcher;
+    bool parks = sleeps && w->index >= rt->n_workers;
+    if (parks && __atomic_load_n(&rt->stopping, __ATOMIC_ACQUIRE)) { /* nobody calls it any more */
+        __atomic_store_n(&rt->n_busy, rt->n_busy + 1, __ATOMIC_RELEASE);
+        lr_spin_unlock(&rt->idle_lock);
+        return false;
+    }
     if (sleeps) {
-        w->idle_next = rt->idle;
-        rt->idle = w;
+        struct lr_worker **list = parks ? &rt->parked : &rt->idle;
+        w->idle_next = *list;
+        *list = w;
         __atomic_store_n(&w->futex, 0, __ATOMIC_RELAXED);
     } else {
-        rt->has_watcher = true;
+        __atomic_store_n(&rt->has_watcher, true, __ATOMIC_RELAXED);
     }
-    bool all = rt->n_idle == rt->n_workers;
+    bool all = rt->n_busy == 0;
     lr_spin_unlock(&rt->idle_lock);
     if (!sleeps)
-        return;
+        return true;
     if (all) { /* the watcher may have to notice a deadlock, or sleep deeper */
         lr_fence_full();
         lr_kick(rt);
     }
-    while (!__atomic_load_n(&w->futex, __ATOMIC_ACQUIRE))
-        lr_futex_wait(&w->futex, 0, LADE_FOREVER);
-    lr_count(&w->n_wakeups, 1);
+    sleep_until_called(w);
+    return !parks;
 }
 
 /* The watcher becomes busy: the next sleeper takes its place. */
 static void end_idle(struct lr_rt *rt)
 {
     lr_hard_lock(&rt->idle_lock);
-    __atomic_store_n(&rt->n_idle, rt->n_idle - 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&rt->n_busy, rt->n_busy + 1, __ATOMIC_RELEASE);
     struct lr_worker *heir = rt->idle;
     if (heir)
         rt->idle = heir->idle_next;
-    rt->has_watcher = heir != NULL;
+    __atomic_store_n(&rt->has_watcher, heir != NULL, __ATOMIC_SEQ_CST);
     lr_spin_unlock(&rt->idle_lock);
     if (heir) {
         __atomic_store_n(&heir->futex, 1, __ATOMIC_RELEASE);
         lr_futex_wake(&heir->futex);
+    } else if (LB_UNLIKELY(rt->monitor != NULL)) {
+        lr_monitor_wake(rt);
     }
 }
 
 /* The next task of a worker that has none; NULL when the runtime stops. */
 static struct lr_task *find_task(struct lr_rt *rt, struct lr_worker *w)
 {
-    (void)housekeep(rt, w);
-    struct lr_task *t = lr_runq_pop(&w->runq);
-    if (t)
-        return t;
-    begin_idle(rt, w);
+    do {
+        if (__atomic_load_n(&rt->stopping, __ATOMIC_ACQUIRE) && w->index >= rt->n_workers)
+            return NULL;
+        (void)housekeep(rt, w);
+        struct lr_task *t = lr_runq_pop(&w->runq);
+        if (t)
+            return t;
+    } while (!begin_idle(rt, w));
+    struct lr_task *t = NULL;
     struct watch v = {.since = lb_clock_mono(), .interval = LOOK_FIRST};
     while (!t && !__atomic_load_n(&rt->stopping, __ATOMIC_ACQUIRE))
         t = watch_once(rt, w, &v);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "rt/net.h"
 #include "rt/task.h"
 
 /* Mutex and condition calls fail only for misuse or corruption, so each failure is a broken program. */
@@ -218,6 +220,8 @@ int lr_thread_start_task(struct lr_thread *t, const char *name, void (*fn)(void 
     return 0;
 }
 
+#define SPARES 256 /* threads for handlers that block; <lade/lade.h> tells users */
+
 static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned n_holds; /* guarded by: hold_lock */
 static lade_rt *held;    /* guarded by: hold_lock; NULL when the program runs its own */
@@ -228,7 +232,7 @@ int lr_tasks_hold(void)
     MUST(pthread_mutex_lock(&hold_lock));
     if (n_holds == 0) {
         /* Handlers are the users' code: more room than the default. It is address space, not memory. */
-        lade_rt_opts o = {.stack_size = (size_t)256 * 1024};
+        lade_rt_opts o = {.stack_size = (size_t)256 * 1024, .spares = SPARES};
         rc = lade_rt_start(&o, &held);
         if (rc == -LADE_EBUSY)
             rc = 0;
@@ -350,18 +354,22 @@ static int wait_fds_in_thread(struct lr_fd *fds, size_t n, int64_t deadline)
     }
 }
 
-/* poll on a thread of the blocking pool; the object outlives a caller that does not wait, though a shielded one always does. */
-struct poll_call {
-    struct lr_fd *fds;
-    size_t n;
-    int64_t deadline;
-    int rc;
-};
-
-static void poll_in_pool(void *p)
+/*
+ * A task waits over the runtime's own epoll, where it may meet others that wait for the same descriptor. So it brings an epoll of its
+ * own, with its descriptors in it, which is readable as soon as one of them is ready.
+ */
+static int gather(const struct lr_fd *fds, size_t n)
 {
-    struct poll_call *c = p;
-    c->rc = wait_fds_in_thread(c->fds, c->n, c->deadline);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (size_t i = 0; epoll >= 0 && i < n; i++) {
+        struct epoll_event e = {.events = (fds[i].want & LR_READ ? EPOLLIN : 0U) |
+                                          (fds[i].want & LR_WRITE ? EPOLLOUT : 0U)};
+        if (fds[i].fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i].fd, &e) == 0)
+            continue;
+        (void)close(epoll);
+        return -1;
+    }
+    return epoll;
 }
 
 int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
@@ -370,12 +378,22 @@ int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
     if (!f || f->n_held > 0)
         return wait_fds_in_thread(fds, n, deadline);
     int rc = wait_fds_in_thread(fds, n, 0);
-    if (rc != 0)
+    if (rc != 0 || lr_is_past(deadline))
         return rc;
-    struct poll_call c = {.fds = fds, .n = n, .deadline = deadline};
+    int epoll = gather(fds, n);
+    lade_fd *all = NULL;
+    if (epoll >= 0 && lr_fd_new(epoll, &all) < 0)
+        (void)close(epoll);
+    if (!all) /* no descriptor is left for it, or one is twice in fds: a spare worker goes on instead */
+        return wait_fds_in_thread(fds, n, deadline);
     bool before = f->shielded;
-    f->shielded = true; /* the call uses our stack */
-    rc = lade_blocking_run(poll_in_pool, &c);
+    f->shielded = true;
+    do {
+        rc = lr_fd_wait(all, LR_SIDE_READ, deadline);
+        if (rc == 0 || rc == -LADE_ETIMEDOUT)
+            rc = wait_fds_in_thread(fds, n, 0);
+    } while (rc == 0 && !lr_is_past(deadline));
     f->shielded = before;
-    return rc < 0 ? wait_fds_in_thread(fds, n, deadline) : c.rc;
+    (void)lade_fd_close(all);
+    return rc < 0 ? -LADE_EIO : rc;
 }

@@ -76,6 +76,17 @@ int lr_stack_reserve_slow(struct lr_rt *rt)
     return done ? 0 : -LADE_ENOMEM;
 }
 
+int lr_stack_reserve_workers(struct lr_rt *rt, unsigned n)
+{
+    bool done = true;
+    lr_hard_lock(&rt->pool_lock);
+    while (done && __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) + n * LR_STACKS_SLACK >=
+                       __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED))
+        done = map_slab(rt);
+    lr_spin_unlock(&rt->pool_lock);
+    return done ? 0 : -LADE_ENOMEM;
+}
+
 static struct lr_stack *slot_of(const struct lr_slab *slab, size_t i)
 {
     char *end = slab->base + (i + 1) * slab->slot_size;
@@ -162,6 +173,10 @@ void lr_stack_free_all(struct lr_rt *rt)
             if (s->tsan)
                 __tsan_destroy_fiber(s->tsan);
         }
+#endif
+#if LR_ASAN
+        /* Or the marks of frames that were never returned from meet whatever is mapped there next. */
+        __asan_unpoison_memory_region(slab->base, slab->slot_size * SLAB_SLOTS);
 #endif
         (void)munmap(slab->base, slab->slot_size * SLAB_SLOTS);
         lb_free(slab);

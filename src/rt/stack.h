@@ -28,11 +28,13 @@ struct lr_stack {
 
 static inline bool lr_stack_is_short(struct lr_rt *rt)
 {
-    return __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) + rt->n_workers * LR_STACKS_SLACK >=
+    return __atomic_load_n(&rt->n_fibers, __ATOMIC_RELAXED) + lr_live(rt) * LR_STACKS_SLACK >=
            __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED);
 }
 
 int lr_stack_reserve_slow(struct lr_rt *rt);
+/* Before there are n workers. 0 or -LADE_ENOMEM. */
+int lr_stack_reserve_workers(struct lr_rt *rt, unsigned n);
 
 /* 0, or -LADE_ENOMEM. */
 static inline int lr_stack_reserve(struct lr_rt *rt)

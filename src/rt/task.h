@@ -63,6 +63,13 @@ void lr_poller_kick(struct lr_poller *p);
 /* dump.c */
 void lr_deadlock(struct lr_rt *rt);
 
+/* runtime.c: for spare.c. A worker that is not running yet; its thread. 0 or -LADE_ENOMEM. */
+int lr_worker_init(struct lr_rt *rt, struct lr_worker *w, unsigned index);
+int lr_worker_start(struct lr_worker *w);
+
+/* spare.c: the last watcher became busy. Only when there is a monitor. */
+void lr_monitor_wake(struct lr_rt *rt);
+
 /* step.c */
 /* Runs it once, and again as long as it says so and nobody else waits. */
 void lr_step_run(struct lr_worker *w, struct lr_task *t);

@@ -173,7 +173,7 @@ void lr_wait_timer_arm(struct lr_wait_timer *t, struct lr_task *task, uint64_t t
     t->timer.fn = wake_waiter;
     t->timer.arg = task;
     struct lr_rt *rt = lr_runtime;
-    t->timer.shard = lr_worker()->index; /* a fiber: there is one */
+    t->timer.shard = lr_worker()->index % rt->n_workers; /* a fiber: there is one */
     struct lr_shard *s = &rt->shard[t->timer.shard];
     lr_spin_lock(&s->lock);
     bool first = insert(s, &t->timer, at);
