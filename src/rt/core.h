@@ -204,7 +204,7 @@ struct lr_rt {
     struct lr_slab *slabs;   /* guarded by: pool_lock */
     struct lr_slab *fresh;   /* guarded by: pool_lock */
     uint64_t n_stacks;       /* all there are; guarded by: pool_lock */
-    struct sigaction old_segv;
+    struct sigaction old_segv, old_abort; /* what the program had */
 };
 
 /* What a thread knows of itself. Only through the functions below: compilers keep thread-local addresses across a switch. */

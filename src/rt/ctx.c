@@ -75,6 +75,28 @@ void *lr_ctx_make(void *low, void *top, void (*entry)(void))
 }
 #endif
 
+/* The task may be resumed meanwhile: then the words are old ones, which the caller expects. */
+__attribute__((no_sanitize("address", "thread"))) bool lr_ctx_frame(const void *ctx, void **pc, void **sp,
+                                                                    void **fp)
+{
+#if LR_CTX_UCONTEXT
+    (void)ctx, (void)pc, (void)sp, (void)fp;
+    return false;
+#elif defined(__x86_64__)
+    void *const *p = ctx; /* lr_ctx_switch: the address, rbp, 128 bytes; lr_ctx_make: entry, NULL */
+    *pc = p[0];
+    *fp = p[1];
+    *sp = (char *)ctx + 16 + 128;
+    return true;
+#else
+    void *const *p = ctx; /* ctx_aarch64.S: x19..x28, x29, x30, d8..d15 */
+    *pc = p[11];
+    *fp = p[10];
+    *sp = (char *)ctx + 22 * sizeof(void *);
+    return true;
+#endif
+}
+
 bool lr_ctx_check(void)
 {
 #if defined(__x86_64__) && !LR_CTX_UCONTEXT && defined(SYS_arch_prctl)

@@ -67,6 +67,8 @@ void lr_ctx_switch(void **from, void *to);
 
 /* `top` is the end of the stack, aligned to 16; `low` its beginning. entry must not return. */
 void *lr_ctx_make(void *low, void *top, void (*entry)(void));
+/* Of a saved context: where it goes on, its stack pointer and its frame pointer. False when this kind of context does not say. */
+bool lr_ctx_frame(const void *ctx, void **pc, void **sp, void **fp);
 /* False when this process cannot switch stacks this way (shadow stacks are on). */
 bool lr_ctx_check(void);
 

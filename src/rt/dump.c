@@ -1,7 +1,10 @@
 /* dump.c - what every task is doing: for people, and for the deadlock report */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "rt/ctx.h"
+#include "rt/stack.h"
 #include "rt/task.h"
 
 static const char *const waits_for[] = {
@@ -30,6 +33,50 @@ static bool is_running(struct lr_rt *rt, const struct lr_fiber *f)
     return false;
 }
 
+#define FRAMES 16
+
+static void print_frame(FILE *out, void *pc)
+{
+    Dl_info at;
+    /* The address is that of the next instruction, which may be the first of another function. */
+    if (!dladdr((char *)pc - 1, &at) || !at.dli_fname)
+        (void)fprintf(out, "    %p\n", pc);
+    else if (at.dli_sname)
+        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_sname, (size_t)((char *)pc - (char *)at.dli_saddr));
+    else
+        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_fname, (size_t)((char *)pc - (char *)at.dli_fbase));
+}
+
+/*
+ * Where a parked task is, by its chain of frame pointers: code that is built without them is left out. The task may run on
+ * meanwhile; what is read then is old, but always in its own stack, which stays mapped.
+ */
+__attribute__((noinline, no_sanitize("address", "thread"))) static void print_frames(const struct lr_fiber *f,
+                                                                                     FILE *out)
+{
+    const struct lr_stack *s = __atomic_load_n(&f->stack, __ATOMIC_ACQUIRE);
+    char *ctx = __atomic_load_n((char *const *)&f->task.go, __ATOMIC_ACQUIRE);
+    if (!s || !ctx)
+        return;
+    const char *low = s->low;
+    const char *high = (const char *)s;
+    void *pc;
+    void *sp;
+    void *fp;
+    if (ctx < low || ctx > high - 256 || !lr_ctx_frame(ctx, &pc, &sp, &fp))
+        return;
+    for (int i = 0; i < FRAMES && pc; i++) {
+        print_frame(out, pc);
+        char *frame = fp;
+        if (frame < low || frame > high - 16 || ((uintptr_t)frame & 7) != 0)
+            return;
+        fp = *(void **)frame;
+        pc = *(void **)(frame + sizeof(void *));
+        if ((char *)fp <= frame)
+            fp = NULL;
+    }
+}
+
 /* The tasks run on meanwhile, so a line may be out of date; descriptors are never freed, so it is never wild. */
 __attribute__((noinline, no_sanitize("thread"))) static uint64_t print_fibers(struct lr_rt *rt,
                                                                               FILE *out)
@@ -51,6 +98,8 @@ __attribute__((noinline, no_sanitize("thread"))) static uint64_t print_fibers(st
             (void)fprintf(out, "task %p %s started at %s: waits for %s %p%s\n", (const void *)f,
                           name ? name : "-", where ? where : "?", waits_for[waits], f->waits_on,
                           life & 1 ? ", cancelled" : "");
+        if (waits != LR_WAITS_NOT)
+            print_frames(f, out);
     }
     return n;
 }

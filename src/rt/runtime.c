@@ -150,9 +150,9 @@ static void run_worker(struct lr_worker *w)
     lr_self.worker = w;
     lr_self.cur = NULL;
     note_stack(w);
-    lr_stack_guard_enter(w);
+    lr_crash_enter(w);
     lr_sched_run(w);
-    lr_stack_guard_leave(w);
+    lr_crash_leave(w);
     lr_self.worker = NULL;
     lr_self.solo = 0;
 }
@@ -230,10 +230,10 @@ static int begin(const lade_rt_opts *opts, bool hosted, unsigned from, struct lr
             __atomic_store_n(&lr_solo_on, 1, __ATOMIC_SEQ_CST);
         }
         __atomic_store_n(&lr_runtime, rt, __ATOMIC_SEQ_CST);
-        lr_stack_guard_start(rt);
+        lr_crash_start(rt);
         rc = start_threads(rt, from);
         if (rc < 0) {
-            lr_stack_guard_stop(rt);
+            lr_crash_stop(rt);
             lr_self.solo = 0;
             __atomic_store_n(&lr_solo_on, 0, __ATOMIC_SEQ_CST);
             __atomic_store_n(&lr_runtime, NULL, __ATOMIC_SEQ_CST);
@@ -252,7 +252,7 @@ static void end(struct lr_rt *rt)
     lr_pool_stop(rt);
     for (unsigned i = 0; i < lr_live(rt); i++)
         lr_fiber_give_back(&rt->worker[i]);
-    lr_stack_guard_stop(rt);
+    lr_crash_stop(rt);
     lr_stack_free_all(rt);
     __atomic_store_n(&lr_solo_on, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&lr_runtime, NULL, __ATOMIC_SEQ_CST);

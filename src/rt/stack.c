@@ -1,8 +1,6 @@
 #include "rt/stack.h"
 
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -27,7 +25,6 @@
 #define COLOURS       16
 #define COLOUR_STEP   192
 #define RUNTIME_KEEPS 1024 /* free stacks with their pages */
-#define SIGSTACK_SIZE (64 * 1024)
 #define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL of newer headers */
 
 struct lr_slab {
@@ -183,71 +180,4 @@ void lr_stack_free_all(struct lr_rt *rt)
     }
     rt->slabs = rt->fresh = NULL;
     rt->stacks = NULL;
-}
-
-/* ---- overflow ---- */
-
-static void say(const char *text)
-{
-    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
-    (void)ignored;
-}
-
-/* Async-signal-safe: reads the running fiber, writes a line, restores the old handler; the fault then happens again. */
-static void on_segv(int sig, siginfo_t *info, void *context)
-{
-    struct lr_rt *rt = lr_rt_get();
-    struct lr_task *t = lr_cur();
-    if (rt && t && LR_KIND(t) == LR_FIBER) {
-        const struct lr_fiber *f = (const void *)t;
-        const char *at = info->si_addr;
-        if (f->stack && at < f->stack->low && at >= f->stack->low - PAGE) {
-            say("lade: stack overflow in task ");
-            say(f->name ? f->name : "(no name)");
-            say(" started at ");
-            say(f->where ? f->where : "?");
-            say("\n");
-        }
-    }
-    if (rt && (rt->old_segv.sa_flags & SA_SIGINFO) && rt->old_segv.sa_sigaction) {
-        rt->old_segv.sa_sigaction(sig, info, context);
-        return;
-    }
-    (void)signal(SIGSEGV, SIG_DFL);
-}
-
-void lr_stack_guard_start(struct lr_rt *rt)
-{
-    struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    (void)sigaction(SIGSEGV, &sa, &rt->old_segv);
-}
-
-void lr_stack_guard_stop(struct lr_rt *rt)
-{
-    (void)sigaction(SIGSEGV, &rt->old_segv, NULL);
-}
-
-void lr_stack_guard_enter(struct lr_worker *w)
-{
-    w->sigstack = lb_malloc(SIGSTACK_SIZE);
-    if (!w->sigstack)
-        return; /* an overflow then ends without a name */
-    stack_t ss = {.ss_sp = w->sigstack, .ss_size = SIGSTACK_SIZE};
-    stack_t before;
-    if (sigaltstack(NULL, &before) == 0 && !(before.ss_flags & SS_DISABLE)) {
-        lb_free(w->sigstack); /* the program, or a sanitizer, has one */
-        w->sigstack = NULL;
-        return;
-    }
-    (void)sigaltstack(&ss, NULL);
-}
-
-void lr_stack_guard_leave(struct lr_worker *w)
-{
-    if (!w->sigstack)
-        return;
-    stack_t off = {.ss_flags = SS_DISABLE};
-    (void)sigaltstack(&off, NULL);
-    lb_free(w->sigstack);
-    w->sigstack = NULL;
 }

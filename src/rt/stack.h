@@ -61,11 +61,12 @@ static inline void *lr_stack_top(struct lr_stack *s)
 
 /* Unmaps everything. No fiber may be left. */
 void lr_stack_free_all(struct lr_rt *rt);
-/* Reports an overflow by name when the program faults in a guard page. */
-void lr_stack_guard_start(struct lr_rt *rt);
-void lr_stack_guard_stop(struct lr_rt *rt);
+
+/* crash.c: names the task that overflows its stack or aborts. Process-wide, while a runtime is there. */
+void lr_crash_start(struct lr_rt *rt);
+void lr_crash_stop(struct lr_rt *rt);
 /* For each worker thread: a stack for the signal handler. */
-void lr_stack_guard_enter(struct lr_worker *w);
-void lr_stack_guard_leave(struct lr_worker *w);
+void lr_crash_enter(struct lr_worker *w);
+void lr_crash_leave(struct lr_worker *w);
 
 #endif

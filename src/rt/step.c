@@ -65,6 +65,8 @@ void lr_step_run(struct lr_worker *w, struct lr_task *t)
 
 lade_step_next lade_gate_wait_step(lade_gate *g, lade_step *s)
 {
+    if (!g || !s)
+        return LADE_STEP_DONE;
     lr_spin_lock(&g->waiters.lock);
     bool open = g->open;
     if (!open) {
@@ -82,7 +84,7 @@ static void wake_step(void *arg)
 
 lade_step_next lade_timer_wait_step(lade_timer *t, int64_t at, lade_step *s)
 {
-    if (lr_is_past(at) || lade_timer_arm(t, at, wake_step, s) < 0)
+    if (!s || lr_is_past(at) || lade_timer_arm(t, at, wake_step, s) < 0)
         return LADE_STEP_DONE;
     return LADE_STEP_WAIT;
 }

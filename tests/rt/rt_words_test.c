@@ -1,0 +1,240 @@
+/* Last words, in a child process - what it says and how it ends - and dumps: R23, R24, R25. */
+#include "rt_rig.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void (*handle_fault)(int) = SIG_DFL; /* in the child */
+
+static int run_in_child(int (*fn)(void *), void *arg, int *status, char *said, size_t size)
+{
+    int out[2];
+    assert_int_equal(pipe(out), 0);
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(out[1], STDERR_FILENO);
+        (void)close(out[0]);
+        (void)close(out[1]);
+        (void)signal(SIGSEGV, handle_fault);
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)alarm(120);
+        lade_rt_opts o = {.workers = 2};
+        _exit(lade_rt_run(&o, fn, arg) & 0x7f);
+    }
+    (void)close(out[1]);
+    size_t n = 0;
+    ssize_t got;
+    while (n < size - 1 && (got = read(out[0], said + n, size - 1 - n)) > 0)
+        n += (size_t)got;
+    said[n] = '\0';
+    (void)close(out[0]);
+    assert_int_equal(waitpid(pid, status, 0), pid);
+    return 0;
+}
+
+static int deadlock(void *arg)
+{
+    (void)arg;
+    lade_task_name("waits in vain");
+    lade_chan *c = lade_chan_new(LADE_CHAN_MPMC, 8, 0);
+    uint64_t v;
+    return lade_chan_recv(c, &v);
+}
+
+static void r24_a_deadlock_is_reported_with_what_each_task_waits_for(void **state)
+{
+    (void)state;
+    char said[4096];
+    int status;
+    int64_t t0 = lade_clock_now();
+    (void)run_in_child(deadlock, NULL, &status, said, sizeof(said));
+    assert_true(rig_in_time(lade_clock_now() - t0, 100));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+    assert_non_null(strstr(said, "all tasks are asleep"));
+    assert_non_null(strstr(said, "waits in vain"));
+    assert_non_null(strstr(said, "receive from channel"));
+}
+
+static int not_a_deadlock(void *arg)
+{
+    (void)arg;
+    lade_fd *l;
+    EXPECT(lade_task_sleep_until(rig_in_ms(30)) == 0); /* a timer */
+    EXPECT(lade_net_listen("127.0.0.1:0", &l) == 0);
+    lade_fd *c;
+    EXPECT(lade_net_accept(l, rig_in_ms(30), &c) == -LADE_ETIMEDOUT);
+    EXPECT(lade_fd_close(l) == 0);
+    lade_bridge *b;
+    EXPECT(lade_bridge_open(NULL, &b) == 0);
+    lade_gate g = {0};
+    EXPECT(lade_gate_wait_until(&g, rig_in_ms(30)) == -LADE_ETIMEDOUT);
+    lade_bridge_close(b);
+    return 0;
+}
+
+static void r24_timers_descriptors_and_bridges_are_no_deadlock(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_run(2, not_a_deadlock, NULL), 0);
+    assert_int_equal(rig_run(1, not_a_deadlock, NULL), 0);
+}
+
+static __attribute__((noinline)) int eat_the_stack(int depth)
+{
+    volatile char page[1024];
+    page[0] = (char)depth;
+    return depth <= 0 ? page[0] : eat_the_stack(depth - 1) + page[0];
+}
+
+static int overflow(void *arg)
+{
+    lade_task_name("too deep");
+    return eat_the_stack(*(int *)arg);
+}
+
+static void r25_a_stack_overflow_is_named_and_ends_the_process(void **state)
+{
+    (void)state;
+    char said[8192];
+    int status;
+    int depth = 1000000;
+    (void)run_in_child(overflow, &depth, &status, said, sizeof(said));
+    assert_non_null(strstr(said, "stack overflow in task too deep"));
+    assert_true((WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||
+                (WIFEXITED(status) && WEXITSTATUS(status) != 0)); /* a sanitizer ends it its way */
+}
+
+/* Fills its stack with a pattern and parks; a handler looks at the pattern after another task's overflow. */
+#define NEIGHBOURS 32
+#define CANARY     512
+static volatile unsigned char *canary[NEIGHBOURS];
+
+static void on_last_fault(int sig)
+{
+    static const char sound[] = "all neighbours are sound\n";
+    (void)sig;
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        for (int j = 0; canary[i] && j < CANARY; j++) {
+            if (canary[i][j] != (unsigned char)(i * 7 + j))
+                _exit(9);
+        }
+    }
+    ssize_t put = write(STDERR_FILENO, sound, sizeof(sound) - 1);
+    _exit(put == sizeof(sound) - 1 ? 8 : 9);
+}
+
+struct neighbour {
+    int number;
+    lade_gate gate;
+    uint64_t started;
+};
+
+static int be_a_neighbour(void *arg)
+{
+    struct neighbour *n = arg;
+    volatile unsigned char pattern[CANARY];
+    int me = (int)rig_add(&n->started, 1) - 1;
+    for (int j = 0; j < CANARY; j++)
+        pattern[j] = (unsigned char)(me * 7 + j);
+    canary[me] = pattern;
+    return lade_gate_wait(&n->gate);
+}
+
+static int overflow_among_neighbours(void *arg)
+{
+    static struct neighbour n;
+    lade_taskgroup g = {0};
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        EXPECT(lade_taskgroup_start(&g, NULL, be_a_neighbour, &n) == 0);
+        lade_task_yield(); /* our own stack lies among theirs */
+    }
+    EXPECT(rig_reaches(&n.started, NEIGHBOURS));
+    return overflow(arg);
+}
+
+static void r25_the_neighbours_of_a_stack_that_overflows_are_unharmed(void **state)
+{
+    (void)state;
+    char said[8192];
+    int status;
+    int depth = 1000000;
+    handle_fault = on_last_fault;
+    (void)run_in_child(overflow_among_neighbours, &depth, &status, said, sizeof(said));
+    handle_fault = SIG_DFL;
+    assert_non_null(strstr(said, "stack overflow in task too deep"));
+    assert_non_null(strstr(said, "all neighbours are sound"));
+    assert_true(WIFEXITED(status) &&
+                WEXITSTATUS(status) == 8); /* the program's own handler had its turn */
+}
+
+/* ---- R23: last words, and where parked tasks are ---- */
+
+static int abort_in_task(void *arg)
+{
+    (void)arg;
+    lade_task_name("the one that aborts");
+    abort();
+}
+
+static void r23_an_abort_names_the_task_and_shows_where(void **state)
+{
+    (void)state;
+    char said[8192];
+    int status;
+    (void)run_in_child(abort_in_task, NULL, &status, said, sizeof(said));
+    const char *words = strstr(said, "abort in task the one that aborts started at ");
+    assert_non_null(words);
+    int lines = 0;
+    for (const char *c = words; *c; c++)
+        lines += *c == '\n';
+    assert_true(lines >= 3); /* a backtrace follows */
+    assert_true((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) || WIFEXITED(status));
+}
+
+static int dump_a_parked_task(void *arg)
+{
+    struct neighbour n = {0};
+    lade_taskgroup g = {0};
+    EXPECT(lade_taskgroup_start(&g, NULL, be_a_neighbour, &n) == 0);
+    EXPECT(rig_reaches(&n.started, 1));
+    while (__atomic_load_n(&n.gate.waiters.n, __ATOMIC_SEQ_CST) == 0)
+        lade_task_yield();
+    lade_task_yield();
+    FILE *f = fmemopen(arg, 8192, "w");
+    lade_rt_dump(f);
+    (void)fclose(f);
+    EXPECT(lade_gate_open(&n.gate) == 0);
+    return lade_taskgroup_wait_until(&g, LADE_FOREVER);
+}
+
+static void r23_a_dump_shows_where_each_parked_task_is(void **state)
+{
+    (void)state;
+    static char text[8192];
+    assert_int_equal(rig_run(1, dump_a_parked_task, text), 0);
+    const char *line = strstr(text, "waits for gate");
+    assert_non_null(line);
+    line = strchr(line, '\n');
+    assert_non_null(line);
+    for (int i = 0; i < 2; i++) { /* at least the call and its caller */
+        assert_memory_equal(line, "\n    0x", 7);
+        line = strchr(line + 1, '\n');
+        assert_non_null(line);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r24_a_deadlock_is_reported_with_what_each_task_waits_for),
+        cmocka_unit_test(r24_timers_descriptors_and_bridges_are_no_deadlock),
+        cmocka_unit_test(r25_a_stack_overflow_is_named_and_ends_the_process),
+        cmocka_unit_test(r25_the_neighbours_of_a_stack_that_overflows_are_unharmed),
+        cmocka_unit_test(r23_an_abort_names_the_task_and_shows_where),
+        cmocka_unit_test(r23_a_dump_shows_where_each_parked_task_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
