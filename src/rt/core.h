@@ -199,11 +199,11 @@ struct lr_rt {
     uint64_t n_steps;              /* atomic: alive */
     uint64_t n_foreign;            /* atomic: open bridges, blocking calls under way */
     uint32_t pool_lock;
-    struct lr_stack *stacks; /* free; guarded by: pool_lock */
-    uint64_t n_free_stacks;  /* guarded by: pool_lock */
-    struct lr_slab *slabs;   /* guarded by: pool_lock */
-    struct lr_slab *fresh;   /* guarded by: pool_lock */
-    uint64_t n_stacks;       /* all there are; guarded by: pool_lock */
+    struct lr_stack *stacks;              /* free; guarded by: pool_lock */
+    uint64_t n_free_stacks;               /* guarded by: pool_lock */
+    struct lr_slab *slabs;                /* guarded by: pool_lock */
+    struct lr_slab *fresh;                /* guarded by: pool_lock */
+    uint64_t n_stacks;                    /* all there are; guarded by: pool_lock */
     struct sigaction old_segv, old_abort; /* what the program had */
 };
 

@@ -76,8 +76,8 @@ void *lr_ctx_make(void *low, void *top, void (*entry)(void))
 #endif
 
 /* The task may be resumed meanwhile: then the words are old ones, which the caller expects. */
-__attribute__((no_sanitize("address", "thread"))) bool lr_ctx_frame(const void *ctx, void **pc, void **sp,
-                                                                    void **fp)
+__attribute__((no_sanitize("address", "thread"))) bool lr_ctx_frame(const void *ctx, void **pc,
+                                                                    void **sp, void **fp)
 {
 #if LR_CTX_UCONTEXT
     (void)ctx, (void)pc, (void)sp, (void)fp;

@@ -42,17 +42,19 @@ static void print_frame(FILE *out, void *pc)
     if (!dladdr((char *)pc - 1, &at) || !at.dli_fname)
         (void)fprintf(out, "    %p\n", pc);
     else if (at.dli_sname)
-        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_sname, (size_t)((char *)pc - (char *)at.dli_saddr));
+        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_sname,
+                      (size_t)((char *)pc - (char *)at.dli_saddr));
     else
-        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_fname, (size_t)((char *)pc - (char *)at.dli_fbase));
+        (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_fname,
+                      (size_t)((char *)pc - (char *)at.dli_fbase));
 }
 
 /*
  * Where a parked task is, by its chain of frame pointers: code that is built without them is left out. The task may run on
  * meanwhile; what is read then is old, but always in its own stack, which stays mapped.
  */
-__attribute__((noinline, no_sanitize("address", "thread"))) static void print_frames(const struct lr_fiber *f,
-                                                                                     FILE *out)
+__attribute__((noinline, no_sanitize("address", "thread"))) static void
+print_frames(const struct lr_fiber *f, FILE *out)
 {
     const struct lr_stack *s = __atomic_load_n(&f->stack, __ATOMIC_ACQUIRE);
     char *ctx = __atomic_load_n((char *const *)&f->task.go, __ATOMIC_ACQUIRE);

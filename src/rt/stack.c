@@ -25,7 +25,7 @@
 #define COLOURS       16
 #define COLOUR_STEP   192
 #define RUNTIME_KEEPS 1024 /* free stacks with their pages */
-#define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL of newer headers */
+#define GUARD_INSTALL 102  /* MADV_GUARD_INSTALL of newer headers */
 
 struct lr_slab {
     struct lr_slab *next;  /* every slab */

@@ -5,7 +5,8 @@
  * memory at any later time, in order (as x86 and, for these single-word protocols, release stores elsewhere do). A read-modify-write
  * empties the own buffer first; a heavy fence empties everybody's; a light fence is nothing, as in the program. All
  * reachable states are visited. Wrong is: two threads inside at once, and a state in which somebody waits and nobody can move.
- * To show that the checker sees such things, each protocol is also run with the heavy fence taken out, and must then fail.
+ * To show that the checker sees such things, each protocol is also run with its heavy fence taken out, or with one instruction
+ * changed for a likely mistake, and must then fail.
  */
 #include "rt_rig.h"
 
@@ -34,6 +35,7 @@ struct model {
     const struct ins *code[THREADS];
     int threads;
     bool with_heavy;
+    bool (*end_is_right)(const struct state *); /* of a state in which all have ended; may be NULL */
     struct state *seen; /* open addressing */
     bool *used;
     size_t size, n;
@@ -192,6 +194,8 @@ static const char *explore(struct model *m, const struct state *start)
         }
         if (!moved && !has_ended(m, &s))
             m->wrong = "somebody waits for ever";
+        else if (!moved && m->end_is_right && !m->end_is_right(&s))
+            m->wrong = "a wrong end";
     }
     assert_true(m->n < m->size / 2); /* all of it was visited */
     free(m->seen);
@@ -287,6 +291,141 @@ static void r30_a_cancel_and_a_task_that_parks_do_not_miss_each_other(void **sta
     assert_non_null(explore(&m, &start));
 }
 
+/* Runs a protocol, and then the same with one instruction of one thread replaced: that must be found wrong. */
+static void check_with_mutant(struct model m, const struct state *start, int thread, size_t at, struct ins instead)
+{
+    struct ins mutant[32] = {0};
+    m.with_heavy = true;
+    const char *wrong = explore(&m, start);
+    if (wrong)
+        fail_msg("%s", wrong);
+    size_t n = 0;
+    do {
+        mutant[n] = m.code[thread][n];
+    } while (m.code[thread][n++].op != END || n <= at);
+    mutant[at] = instead;
+    m.code[thread] = mutant;
+    m.n = 0;
+    assert_non_null(explore(&m, start));
+}
+
+/*
+ * chan.c: a receiver that parks with a deadline, a sender, and the deadline (or a cancel, which claims the same way).
+ * Words: 0 the channel's lock, 1 values in the ring, 2 a receiver is in the list, 3 its ticket (0 waiting, 1 claimed),
+ * 4 how its wait ended (1 value, 2 deadline), 5 it is ready. The receiver begins with its node in the list.
+ */
+static bool value_is_in_one_place(const struct state *s)
+{
+    bool has_it = s->mem[4] == 1;
+    return has_it + s->mem[1] == 1 && s->mem[2] == 0;
+}
+
+static void r30_a_hand_over_and_a_deadline_exclude_each_other(void **state)
+{
+    (void)state;
+    static const struct ins receiver[] = {
+        {AWAIT, 5, 1, 0, 0}, {LOAD, 4, 0, 0, 0},  {IF, 0, 1, 0, 7}, /* it has the value */
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 3},    {STORE, 2, 0, 0, 0},
+        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins sender[] = {
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},     {LOAD, 2, 0, 0, 0},   {IF, 0, 0, 0, 10}, /* nobody: into the ring */
+        {STORE, 2, 0, 0, 0}, {CAS, 3, 0, 1, 0},    {IF, 0, 0, 0, 10},    {STORE, 4, 1, 0, 0},
+        {STORE, 5, 1, 0, 0}, {GOTO, 0, 0, 0, 11},  {STORE, 1, 1, 0, 0}, /* 10 */
+        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins deadline[] = {
+        {CAS, 3, 0, 1, 0},   {IF, 0, 0, 0, 4},   {STORE, 4, 2, 0, 0},
+        {STORE, 5, 1, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    struct state start = {.mem = {0, 0, 1}};
+    struct model m = {.code = {receiver, sender, deadline}, .threads = 3, .end_is_right = value_is_in_one_place};
+    /* A deadline that ends the wait without claiming it. */
+    check_with_mutant(m, &start, 2, 1, (struct ins){IF, 0, 9, 0, 4});
+    /* A sender that hands over without claiming. */
+    check_with_mutant(m, &start, 1, 6, (struct ins){IF, 0, 9, 0, 10});
+}
+
+/* chan.c: close against a sender about to park. Words: 0 lock, 1 closed, 2 in the list, 3 ready. */
+static void r30_a_close_and_a_sender_about_to_park_do_not_miss_each_other(void **state)
+{
+    (void)state;
+    static const struct ins sender[] = {
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},  {IF, 0, 1, 0, 7},
+        {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {GOTO, 0, 0, 0, 9}, {STORE, 0, 0, 0, 0}, /* 7: refused */
+        {END, 0, 0, 0, 0},   {AWAIT, 3, 1, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins closer[] = {
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {STORE, 1, 1, 0, 0}, {LOAD, 2, 0, 0, 0}, {IF, 0, 0, 0, 7},
+        {STORE, 2, 0, 0, 0}, {STORE, 3, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    struct state start = {0};
+    struct model m = {.code = {sender, closer}, .threads = 2};
+    check_with_mutant(m, &start, 1, 1, (struct ins){IF, 0, 9, 0, 0}); /* a closer that takes no lock */
+}
+
+/*
+ * switch.h: a task that parks on one worker and is woken and run by another. Words: 0 ticket (1 waiting, 2 claimed), 1 `go`: 1 =
+ * its registers are saved. "Inside" is: on its stack.
+ */
+static void r30_a_task_is_never_on_two_workers(void **state)
+{
+    (void)state;
+    static const struct ins first[] = {
+        {ENTER, 0, 0, 0, 0}, {STORE, 0, 1, 0, 0}, /* from here on it may be woken */
+        {LEAVE, 0, 0, 0, 0}, {STORE, 1, 1, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins second[] = {
+        {CAS, 0, 1, 2, 0},   {IF, 0, 0, 0, 6},   {AWAIT, 1, 1, 0, 0}, {STORE, 1, 0, 0, 0},
+        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    struct state start = {0};
+    struct model m = {.code = {first, second, second}, .threads = 3};
+    check_with_mutant(m, &start, 1, 2, (struct ins){GOTO, 0, 0, 0, 3}); /* does not wait for the registers */
+}
+
+/*
+ * core.h, housekeep: a worker that elides locks and a foreign thread that wants one. Words: 0 wanted, 1 somebody elides, 2 the
+ * lock. The worker goes round twice; its own flag is in its code: before and after it has answered.
+ */
+static void r30_elision_is_over_before_another_thread_takes_a_lock(void **state)
+{
+    (void)state;
+    static const struct ins worker[] = {
+        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {LOAD, 0, 0, 0, 0}, {IF, 0, 0, 0, 0}, /* not wanted: again */
+        {STORE, 1, 0, 0, 0}, {CAS, 2, 0, 1, 0},   {IF, 0, 0, 0, 5},   {ENTER, 0, 0, 0, 0},
+        {LEAVE, 0, 0, 0, 0}, {STORE, 2, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins foreign[] = {
+        {STORE, 0, 1, 0, 0}, {AWAIT, 1, 0, 0, 0}, {CAS, 2, 0, 1, 0},   {IF, 0, 0, 0, 2},
+        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {STORE, 2, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    struct state start = {.mem = {0, 1}};
+    struct model m = {.code = {worker, foreign}, .threads = 2};
+    check_with_mutant(m, &start, 1, 1, (struct ins){GOTO, 0, 0, 0, 2}); /* does not wait */
+}
+
+/*
+ * poller.c, net.c: a task got EAGAIN, then an edge comes, then it parks. Words: 0 lock, 1 ready, 2 in the list, 3 woken.
+ */
+static void r30_an_edge_between_eagain_and_the_park_is_seen(void **state)
+{
+    (void)state;
+    static const struct ins reader[] = {
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},  {IF, 0, 1, 0, 7},
+        {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {GOTO, 0, 0, 0, 10}, {STORE, 1, 0, 0, 0}, /* 7: tries again */
+        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},   {AWAIT, 3, 1, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    static const struct ins deliver[] = {
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 2, 0, 0, 0},  {IF, 0, 0, 0, 7},
+        {STORE, 2, 0, 0, 0}, {STORE, 3, 1, 0, 0}, {GOTO, 0, 0, 0, 8},  {STORE, 1, 1, 0, 0}, /* 7: kept for later */
+        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+    };
+    struct state start = {0};
+    struct model m = {.code = {reader, deliver}, .threads = 2};
+    check_with_mutant(m, &start, 1, 7, (struct ins){STORE, 1, 0, 0, 0}); /* an edge that nobody waited for is dropped */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +433,11 @@ int main(void)
         cmocka_unit_test(r30_an_unlock_and_a_lock_that_parks_do_not_miss_each_other),
         cmocka_unit_test(r30_a_push_and_a_worker_that_goes_to_sleep_do_not_miss_each_other),
         cmocka_unit_test(r30_a_cancel_and_a_task_that_parks_do_not_miss_each_other),
+        cmocka_unit_test(r30_a_hand_over_and_a_deadline_exclude_each_other),
+        cmocka_unit_test(r30_a_close_and_a_sender_about_to_park_do_not_miss_each_other),
+        cmocka_unit_test(r30_a_task_is_never_on_two_workers),
+        cmocka_unit_test(r30_elision_is_over_before_another_thread_takes_a_lock),
+        cmocka_unit_test(r30_an_edge_between_eagain_and_the_park_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
