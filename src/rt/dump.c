@@ -70,7 +70,7 @@ print_frames(const struct lr_fiber *f, FILE *out)
     for (int i = 0; i < FRAMES && pc; i++) {
         print_frame(out, pc);
         char *frame = fp;
-        if (frame < low || frame > high - 16 || ((uintptr_t)frame & 7) != 0)
+        if (!frame || frame < low || frame > high - 16 || ((uintptr_t)frame & 7) != 0)
             return;
         fp = *(void **)frame;
         pc = *(void **)(frame + sizeof(void *));

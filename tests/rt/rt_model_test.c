@@ -35,8 +35,9 @@ struct model {
     const struct ins *code[THREADS];
     int threads;
     bool with_heavy;
-    bool (*end_is_right)(const struct state *); /* of a state in which all have ended; may be NULL */
-    struct state *seen; /* open addressing */
+    bool (*end_is_right)(
+        const struct state *); /* of a state in which all have ended; may be NULL */
+    struct state *seen;        /* open addressing */
     bool *used;
     size_t size, n;
     const char *wrong;
@@ -292,7 +293,8 @@ static void r30_a_cancel_and_a_task_that_parks_do_not_miss_each_other(void **sta
 }
 
 /* Runs a protocol, and then the same with one instruction of one thread replaced: that must be found wrong. */
-static void check_with_mutant(struct model m, const struct state *start, int thread, size_t at, struct ins instead)
+static void check_with_mutant(struct model m, const struct state *start, int thread, size_t at,
+                              struct ins instead)
 {
     struct ins mutant[32] = {0};
     m.with_heavy = true;
@@ -324,22 +326,25 @@ static void r30_a_hand_over_and_a_deadline_exclude_each_other(void **state)
 {
     (void)state;
     static const struct ins receiver[] = {
-        {AWAIT, 5, 1, 0, 0}, {LOAD, 4, 0, 0, 0},  {IF, 0, 1, 0, 7}, /* it has the value */
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 3},    {STORE, 2, 0, 0, 0},
+        {AWAIT, 5, 1, 0, 0}, {LOAD, 4, 0, 0, 0}, {IF, 0, 1, 0, 7}, /* it has the value */
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 3},   {STORE, 2, 0, 0, 0},
         {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
     };
     static const struct ins sender[] = {
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},     {LOAD, 2, 0, 0, 0},   {IF, 0, 0, 0, 10}, /* nobody: into the ring */
-        {STORE, 2, 0, 0, 0}, {CAS, 3, 0, 1, 0},    {IF, 0, 0, 0, 10},    {STORE, 4, 1, 0, 0},
-        {STORE, 5, 1, 0, 0}, {GOTO, 0, 0, 0, 11},  {STORE, 1, 1, 0, 0}, /* 10 */
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 2, 0, 0, 0},
+        {IF, 0, 0, 0, 10}, /* nobody: into the ring */
+        {STORE, 2, 0, 0, 0}, {CAS, 3, 0, 1, 0},   {IF, 0, 0, 0, 10},
+        {STORE, 4, 1, 0, 0}, {STORE, 5, 1, 0, 0}, {GOTO, 0, 0, 0, 11},
+        {STORE, 1, 1, 0, 0}, /* 10 */
         {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
     };
     static const struct ins deadline[] = {
-        {CAS, 3, 0, 1, 0},   {IF, 0, 0, 0, 4},   {STORE, 4, 2, 0, 0},
+        {CAS, 3, 0, 1, 0},   {IF, 0, 0, 0, 4},  {STORE, 4, 2, 0, 0},
         {STORE, 5, 1, 0, 0}, {END, 0, 0, 0, 0},
     };
     struct state start = {.mem = {0, 0, 1}};
-    struct model m = {.code = {receiver, sender, deadline}, .threads = 3, .end_is_right = value_is_in_one_place};
+    struct model m = {
+        .code = {receiver, sender, deadline}, .threads = 3, .end_is_right = value_is_in_one_place};
     /* A deadline that ends the wait without claiming it. */
     check_with_mutant(m, &start, 2, 1, (struct ins){IF, 0, 9, 0, 4});
     /* A sender that hands over without claiming. */
@@ -351,17 +356,20 @@ static void r30_a_close_and_a_sender_about_to_park_do_not_miss_each_other(void *
 {
     (void)state;
     static const struct ins sender[] = {
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},  {IF, 0, 1, 0, 7},
-        {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {GOTO, 0, 0, 0, 9}, {STORE, 0, 0, 0, 0}, /* 7: refused */
-        {END, 0, 0, 0, 0},   {AWAIT, 3, 1, 0, 0}, {END, 0, 0, 0, 0},
+        {CAS, 0, 0, 1, 0},  {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},
+        {IF, 0, 1, 0, 7},   {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0},
+        {GOTO, 0, 0, 0, 9}, {STORE, 0, 0, 0, 0}, /* 7: refused */
+        {END, 0, 0, 0, 0},  {AWAIT, 3, 1, 0, 0}, {END, 0, 0, 0, 0},
     };
     static const struct ins closer[] = {
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {STORE, 1, 1, 0, 0}, {LOAD, 2, 0, 0, 0}, {IF, 0, 0, 0, 7},
-        {STORE, 2, 0, 0, 0}, {STORE, 3, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {STORE, 1, 1, 0, 0},
+        {LOAD, 2, 0, 0, 0},  {IF, 0, 0, 0, 7},    {STORE, 2, 0, 0, 0},
+        {STORE, 3, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
     };
     struct state start = {0};
     struct model m = {.code = {sender, closer}, .threads = 2};
-    check_with_mutant(m, &start, 1, 1, (struct ins){IF, 0, 9, 0, 0}); /* a closer that takes no lock */
+    check_with_mutant(m, &start, 1, 1,
+                      (struct ins){IF, 0, 9, 0, 0}); /* a closer that takes no lock */
 }
 
 /*
@@ -376,12 +384,13 @@ static void r30_a_task_is_never_on_two_workers(void **state)
         {LEAVE, 0, 0, 0, 0}, {STORE, 1, 1, 0, 0}, {END, 0, 0, 0, 0},
     };
     static const struct ins second[] = {
-        {CAS, 0, 1, 2, 0},   {IF, 0, 0, 0, 6},   {AWAIT, 1, 1, 0, 0}, {STORE, 1, 0, 0, 0},
+        {CAS, 0, 1, 2, 0},   {IF, 0, 0, 0, 6},    {AWAIT, 1, 1, 0, 0}, {STORE, 1, 0, 0, 0},
         {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
     };
     struct state start = {0};
     struct model m = {.code = {first, second, second}, .threads = 3};
-    check_with_mutant(m, &start, 1, 2, (struct ins){GOTO, 0, 0, 0, 3}); /* does not wait for the registers */
+    check_with_mutant(m, &start, 1, 2,
+                      (struct ins){GOTO, 0, 0, 0, 3}); /* does not wait for the registers */
 }
 
 /*
@@ -392,9 +401,11 @@ static void r30_elision_is_over_before_another_thread_takes_a_lock(void **state)
 {
     (void)state;
     static const struct ins worker[] = {
-        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {LOAD, 0, 0, 0, 0}, {IF, 0, 0, 0, 0}, /* not wanted: again */
-        {STORE, 1, 0, 0, 0}, {CAS, 2, 0, 1, 0},   {IF, 0, 0, 0, 5},   {ENTER, 0, 0, 0, 0},
-        {LEAVE, 0, 0, 0, 0}, {STORE, 2, 0, 0, 0}, {END, 0, 0, 0, 0},
+        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {LOAD, 0, 0, 0, 0},
+        {IF, 0, 0, 0, 0}, /* not wanted: again */
+        {STORE, 1, 0, 0, 0}, {CAS, 2, 0, 1, 0},   {IF, 0, 0, 0, 5},
+        {ENTER, 0, 0, 0, 0}, {LEAVE, 0, 0, 0, 0}, {STORE, 2, 0, 0, 0},
+        {END, 0, 0, 0, 0},
     };
     static const struct ins foreign[] = {
         {STORE, 0, 1, 0, 0}, {AWAIT, 1, 0, 0, 0}, {CAS, 2, 0, 1, 0},   {IF, 0, 0, 0, 2},
@@ -412,18 +423,23 @@ static void r30_an_edge_between_eagain_and_the_park_is_seen(void **state)
 {
     (void)state;
     static const struct ins reader[] = {
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},  {IF, 0, 1, 0, 7},
-        {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0}, {GOTO, 0, 0, 0, 10}, {STORE, 1, 0, 0, 0}, /* 7: tries again */
-        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},   {AWAIT, 3, 1, 0, 0}, {END, 0, 0, 0, 0},
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 1, 0, 0, 0},
+        {IF, 0, 1, 0, 7},    {STORE, 2, 1, 0, 0}, {STORE, 0, 0, 0, 0},
+        {GOTO, 0, 0, 0, 10}, {STORE, 1, 0, 0, 0}, /* 7: tries again */
+        {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},   {AWAIT, 3, 1, 0, 0},
+        {END, 0, 0, 0, 0},
     };
     static const struct ins deliver[] = {
-        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 2, 0, 0, 0},  {IF, 0, 0, 0, 7},
-        {STORE, 2, 0, 0, 0}, {STORE, 3, 1, 0, 0}, {GOTO, 0, 0, 0, 8},  {STORE, 1, 1, 0, 0}, /* 7: kept for later */
+        {CAS, 0, 0, 1, 0},   {IF, 0, 0, 0, 0},    {LOAD, 2, 0, 0, 0},
+        {IF, 0, 0, 0, 7},    {STORE, 2, 0, 0, 0}, {STORE, 3, 1, 0, 0},
+        {GOTO, 0, 0, 0, 8},  {STORE, 1, 1, 0, 0}, /* 7: kept for later */
         {STORE, 0, 0, 0, 0}, {END, 0, 0, 0, 0},
     };
     struct state start = {0};
     struct model m = {.code = {reader, deliver}, .threads = 2};
-    check_with_mutant(m, &start, 1, 7, (struct ins){STORE, 1, 0, 0, 0}); /* an edge that nobody waited for is dropped */
+    check_with_mutant(
+        m, &start, 1, 7,
+        (struct ins){STORE, 1, 0, 0, 0}); /* an edge that nobody waited for is dropped */
 }
 
 int main(void)
