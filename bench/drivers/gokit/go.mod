@@ -1,0 +1,3 @@
+module lade/bench/gokit
+
+go 1.25
