@@ -54,6 +54,10 @@ type Result struct {
 	Extra          map[string]any `json:"extra"`
 }
 
+// The parameters that the tables list; one without a use in the scenario is ignored.
+var known = map[string]bool{"url": true, "n": true, "producers": true, "payload": true, "concurrency": true, "warmup": true,
+	"length": true, "size": true, "workers": true, "seconds": true, "wakes": true}
+
 // Verified is the proof of the work: jobs counted, and the sum of their numbers.
 type Verified struct {
 	Count    int64  `json:"count"`
@@ -104,6 +108,11 @@ func Main(d Driver) {
 	start, ok := d.Scenarios[scenario]
 	if !ok {
 		fail(2, fmt.Errorf("no scenario %q", scenario))
+	}
+	for key := range params {
+		if !known[key] {
+			fail(2, fmt.Errorf("no parameter %q", key))
+		}
 	}
 	run := &Run{URL: params["url"], params: params, used: map[string]any{}}
 	if run.URL == "" {
