@@ -3,6 +3,7 @@
 import { Queue, Worker } from 'bullmq';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker as Thread } from 'node:worker_threads';
 import { Latencies, Server, Window, Work, now, sinceWall, wallNs } from './measure.mjs';
 import { padNumber, pads, treeNumber, trees } from './payload.mjs';
 
@@ -164,7 +165,22 @@ async function workerRetry(run) {
   run.result.extra.failed = failed;
 }
 
-// An open loop: job i is due at i * every_us, whether or not those before have been acknowledged. Node's timers have 1 ms.
+// Node's timers have 1 ms, so a thread of its own keeps the time and calls back with 0 to n - 1, each when it is due.
+function ticks(n, first, every, call) {
+  const code = `
+    const { parentPort, workerData: { n, first, every } } = require('node:worker_threads');
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    for (let i = 0; i < n; i += 1) {
+      const wait = first + i * every - performance.timeOrigin - performance.now();
+      if (wait > 0) Atomics.wait(cell, 0, 0, wait);
+      parentPort.postMessage(i);
+    }`;
+  const thread = new Thread(code, { eval: true, workerData: { n, first, every } });
+  thread.on('message', call);
+  return thread;
+}
+
+// An open loop: job i is due at i * every_us, whether or not those before have been acknowledged.
 async function workerLatency(run) {
   const warmup = run.int('warmup', 500);
   const bench = run.int('bench', 10000);
@@ -192,15 +208,13 @@ async function workerLatency(run) {
       if (work.count === warmup) w.open();
       return answer;
     }, { concurrency: slots });
-    start = now();
-    for (let number = 0; number < total;) {
-      for (; number < total && now() >= start + number * every; number += 1) {
-        called[number] = now();
-        s.queue.add('test', make(number)).catch(() => { work.errors += 1; });
-      }
-      await sleep(Math.max(0, start + number * every - now()));
-    }
+    start = now() + 200;
+    const clock = ticks(total, performance.timeOrigin + start, every, (number) => {
+      called[number] = now();
+      s.queue.add('test', make(number)).catch(() => { work.errors += 1; });
+    });
     await work.wait();
+    await clock.terminate();
     await s.settled();
     w.close();
     await w.save(run.result, bench, total, work.last - w.begin);
