@@ -15,8 +15,26 @@ const VERSION: &str = "1.3.0"; // pinned with = in Cargo.toml
 
 // What the tables list, and what only this driver knows: events=0 and results=1 switch what the contender has off and on.
 const KNOWN: [&str; 20] = [
-    "url", "n", "producers", "payload", "concurrency", "warmup", "bench", "width", "depth", "bulk", "delay_ms", "attempts",
-    "backoff_ms", "result_bytes", "every_us", "workers", "seconds", "wakes", "events", "results",
+    "url",
+    "n",
+    "producers",
+    "payload",
+    "concurrency",
+    "warmup",
+    "bench",
+    "width",
+    "depth",
+    "bulk",
+    "delay_ms",
+    "attempts",
+    "backoff_ms",
+    "result_bytes",
+    "every_us",
+    "workers",
+    "seconds",
+    "wakes",
+    "events",
+    "results",
 ];
 
 pub enum Failure {
@@ -46,7 +64,9 @@ impl Run {
     pub fn int(&mut self, name: &str, otherwise: u64) -> Outcome<u64> {
         let value = match self.params.get(name) {
             None => otherwise,
-            Some(text) => text.parse().map_err(|_| Failure::Usage(format!("{name}={text} is not a whole number")))?,
+            Some(text) => text
+                .parse()
+                .map_err(|_| Failure::Usage(format!("{name}={text} is not a whole number")))?,
         };
         self.used.insert(name.into(), value.into());
         Ok(value)
@@ -76,9 +96,20 @@ fn parse(args: &[String]) -> Outcome<(String, Run)> {
     }
     let url = params.get("url").cloned().unwrap_or_default();
     if !url.starts_with("redis://") {
-        return Err(Failure::Usage("url=redis://HOST:PORT is missing; it has no Unix sockets".into()));
+        return Err(Failure::Usage(
+            "url=redis://HOST:PORT is missing; it has no Unix sockets".into(),
+        ));
     }
-    Ok((scenario, Run { url, params, used: Map::new(), result: Map::new(), extra: Map::new() }))
+    Ok((
+        scenario,
+        Run {
+            url,
+            params,
+            used: Map::new(),
+            result: Map::new(),
+            extra: Map::new(),
+        },
+    ))
 }
 
 fn run(args: &[String]) -> Outcome<Value> {
@@ -86,14 +117,27 @@ fn run(args: &[String]) -> Outcome<Value> {
         return Ok(json!({"driver": DRIVER, "version": VERSION, "scenarios": scenarios::NAMES}));
     }
     let (scenario, mut run) = parse(args)?;
-    for field in ["rate", "printed_rate", "latency", "client_cpu_s", "server_cpu_s", "server_commands"] {
+    for field in [
+        "rate",
+        "printed_rate",
+        "latency",
+        "client_cpu_s",
+        "server_cpu_s",
+        "server_commands",
+    ] {
         run.set(field, Value::Null);
     }
     run.set("errors", 0);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(scenarios::start(&scenario, &mut run))?;
     runtime.shutdown_timeout(std::time::Duration::from_secs(10));
-    for (field, value) in [("driver", DRIVER), ("version", VERSION), ("scenario", scenario.as_str())] {
+    for (field, value) in [
+        ("driver", DRIVER),
+        ("version", VERSION),
+        ("scenario", scenario.as_str()),
+    ] {
         run.set(field, value);
     }
     run.set("params", run.used.clone());

@@ -44,15 +44,24 @@ pub struct Usage {
 impl Server {
     pub fn connect(url: &str) -> Outcome<Self> {
         let address = url.trim_start_matches("redis://").trim_end_matches('/');
-        let address = if address.contains(':') { address.to_string() } else { format!("{address}:6379") };
+        let address = if address.contains(':') {
+            address.to_string()
+        } else {
+            format!("{address}:6379")
+        };
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Server { stream: BufReader::new(stream), sent: 0 })
+        Ok(Server {
+            stream: BufReader::new(stream),
+            sent: 0,
+        })
     }
 
     fn line(&mut self, command: &str) -> Outcome<String> {
         self.sent += 1;
-        self.stream.get_mut().write_all(format!("{command}\r\n").as_bytes())?;
+        self.stream
+            .get_mut()
+            .write_all(format!("{command}\r\n").as_bytes())?;
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         if line.starts_with('-') || line.is_empty() {
@@ -67,15 +76,24 @@ impl Server {
 
     // INFO does not count itself yet when it answers, so it is not taken off.
     fn usage(&mut self) -> Outcome<Usage> {
-        let mut usage = Usage { cpu: 0.0, commands: -self.sent };
+        let mut usage = Usage {
+            cpu: 0.0,
+            commands: -self.sent,
+        };
         let length: usize = self.line("INFO all")?.parse()?;
         let mut text = vec![0; length + 2];
         self.stream.read_exact(&mut text)?;
         for line in String::from_utf8_lossy(&text).lines() {
-            if let Some((_, value)) = line.split_once(':').filter(|(k, _)| matches!(*k, "used_cpu_sys" | "used_cpu_user")) {
+            if let Some((_, value)) = line
+                .split_once(':')
+                .filter(|(k, _)| matches!(*k, "used_cpu_sys" | "used_cpu_user"))
+            {
                 usage.cpu += value.parse::<f64>()?;
             } else if line.starts_with("cmdstat_") {
-                let calls = line.split_once("calls=").and_then(|(_, rest)| rest.split(',').next()).unwrap_or("");
+                let calls = line
+                    .split_once("calls=")
+                    .and_then(|(_, rest)| rest.split(',').next())
+                    .unwrap_or("");
                 usage.commands += calls.parse::<i64>()?;
             }
         }
@@ -104,7 +122,10 @@ impl Window {
                 let _ = answer.send(server.usage()); // a receiver that is gone has failed elsewhere
             }
         });
-        Ok(Window { asks, begin: Mutex::new(None) })
+        Ok(Window {
+            asks,
+            begin: Mutex::new(None),
+        })
     }
 
     fn edge(&self) -> Edge {
@@ -122,28 +143,53 @@ impl Window {
     pub fn open_quiet(&self) -> Outcome<()> {
         let usage = self.edge().server.recv()?;
         let (answer, server) = mpsc::channel();
-        answer.send(usage).map_err(|_| Failure::Run("the window cannot open".into()))?;
-        *self.begin.lock().unwrap() = Some(Edge { at: Instant::now(), cpu: cpu_seconds(), server });
+        answer
+            .send(usage)
+            .map_err(|_| Failure::Run("the window cannot open".into()))?;
+        *self.begin.lock().unwrap() = Some(Edge {
+            at: Instant::now(),
+            cpu: cpu_seconds(),
+            server,
+        });
         Ok(())
     }
 
     pub fn opened(&self) -> Outcome<Instant> {
         let begin = self.begin.lock().unwrap();
-        begin.as_ref().map(|edge| edge.at).ok_or_else(|| Failure::Run("the window did not open".into()))
+        begin
+            .as_ref()
+            .map(|edge| edge.at)
+            .ok_or_else(|| Failure::Run("the window did not open".into()))
     }
 
     /// Ends the window. printed: jobs and end of the time as the original takes them. `own` commands of other connections of the
     /// driver are taken off.
-    pub fn close(&self, run: &mut Run, n: u64, printed: Option<(u64, Instant)>, own: i64) -> Outcome<f64> {
+    pub fn close(
+        &self,
+        run: &mut Run,
+        n: u64,
+        printed: Option<(u64, Instant)>,
+        own: i64,
+    ) -> Outcome<f64> {
         let end = self.edge();
-        let begin = self.begin.lock().unwrap().take().ok_or_else(|| Failure::Run("the window did not open".into()))?;
+        let begin = self
+            .begin
+            .lock()
+            .unwrap()
+            .take()
+            .ok_or_else(|| Failure::Run("the window did not open".into()))?;
         let (before, after) = (begin.server.recv()??, end.server.recv()??);
         let seconds = (end.at - begin.at).as_secs_f64();
         let rate = n as f64 / seconds;
         run.set("n", n);
         run.set("seconds", seconds);
         run.set("rate", rate);
-        run.set("printed_rate", printed.map_or(rate, |(jobs, last)| jobs as f64 / (last - begin.at).as_secs_f64()));
+        run.set(
+            "printed_rate",
+            printed.map_or(rate, |(jobs, last)| {
+                jobs as f64 / (last - begin.at).as_secs_f64()
+            }),
+        );
         run.set("client_cpu_s", end.cpu - begin.cpu);
         run.set("server_cpu_s", after.cpu - before.cpu);
         run.set("server_commands", after.commands - before.commands - own);
@@ -204,14 +250,24 @@ impl Work {
         let late = tokio::time::timeout(Duration::from_secs(600), self.done.notified()).await;
         if late.is_err() && !self.over.load(Relaxed) {
             let count = self.count.load(Relaxed);
-            return Err(Failure::Run(format!("{count} of {} jobs ran within 10 minutes", self.want)));
+            return Err(Failure::Run(format!(
+                "{count} of {} jobs ran within 10 minutes",
+                self.want
+            )));
         }
-        Ok(self.last.lock().unwrap().expect("set before the notification"))
+        Ok(self
+            .last
+            .lock()
+            .unwrap()
+            .expect("set before the notification"))
     }
 
     pub fn save(&self, run: &mut Run) {
         run.set("errors", self.errors.load(Relaxed));
-        run.set("verified", json!({"count": self.count.load(Relaxed), "checksum": self.sum.load(Relaxed)}));
+        run.set(
+            "verified",
+            json!({"count": self.count.load(Relaxed), "checksum": self.sum.load(Relaxed)}),
+        );
     }
 }
 
@@ -230,12 +286,20 @@ impl Latencies {
     }
 
     pub fn summary(&self) -> serde_json::Value {
-        let mut all: Vec<u64> = self.0.iter().map(|c| c.load(Relaxed)).filter(|&v| v != 0).map(|v| v - 1).collect();
+        let mut all: Vec<u64> = self
+            .0
+            .iter()
+            .map(|c| c.load(Relaxed))
+            .filter(|&v| v != 0)
+            .map(|v| v - 1)
+            .collect();
         if all.is_empty() {
             return serde_json::Value::Null;
         }
         all.sort_unstable();
-        let at = |p: f64| all[((p * all.len() as f64).ceil() as usize).clamp(1, all.len()) - 1] as f64 / 1000.0;
+        let at = |p: f64| {
+            all[((p * all.len() as f64).ceil() as usize).clamp(1, all.len()) - 1] as f64 / 1000.0
+        };
         json!({"count": all.len(), "p50": at(0.5), "p90": at(0.9), "p95": at(0.95), "p99": at(0.99), "p999": at(0.999),
             "max": at(1.0)})
     }

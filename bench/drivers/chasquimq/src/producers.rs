@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 pub async fn connect(run: &Run, pool_size: usize) -> Outcome<Producer<Value>> {
-    let config = ProducerConfig { queue_name: QUEUE.into(), pool_size, ..Default::default() };
+    let config = ProducerConfig {
+        queue_name: QUEUE.into(),
+        pool_size,
+        ..Default::default()
+    };
     Ok(Producer::connect(&run.url, config).await?)
 }
 
@@ -22,7 +26,9 @@ enum Call {
 async fn produce(run: &mut Run, pool: usize, bulk: u64, call: Call) -> Outcome<()> {
     let (warmup, bench) = (run.int("warmup", 1000)?, run.int("bench", 1000)?);
     let trees = Trees::new(run.int("width", 1)?, run.int("depth", 1)?);
-    let jobs: Vec<Value> = (0..warmup + bench).map(|number| trees.make(number)).collect();
+    let jobs: Vec<Value> = (0..warmup + bench)
+        .map(|number| trees.make(number))
+        .collect();
     let producer = connect(run, pool).await?;
     let window = Window::new(&run.url)?;
     let (mut done, mut sum) = (0, 0);

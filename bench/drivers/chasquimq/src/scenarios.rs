@@ -52,5 +52,7 @@ pub async fn settled(server: &mut Server) -> Outcome<i64> {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    Err(Failure::Run("all handlers ran, but the store still holds jobs after a minute".into()))
+    Err(Failure::Run(
+        "all handlers ran, but the store still holds jobs after a minute".into(),
+    ))
 }

@@ -67,8 +67,18 @@ struct Plan {
 impl Plan {
     fn new(config: ConsumerConfig) -> Self {
         // With results=1 the handler returns what the other contender's does: a small object.
-        let result = if config.store_results { Bytes::from_static(&[0x81, 0xa1, b'r', 0x80]) } else { Bytes::new() };
-        Plan { bulk: 100, delay: None, config, result, fail_first: false }
+        let result = if config.store_results {
+            Bytes::from_static(&[0x81, 0xa1, b'r', 0x80])
+        } else {
+            Bytes::new()
+        };
+        Plan {
+            bulk: 100,
+            delay: None,
+            config,
+            result,
+            fail_first: false,
+        }
     }
 }
 
@@ -76,7 +86,9 @@ impl Plan {
 async fn drain(run: &mut Run, bench: u64, plan: Plan) -> Outcome<()> {
     let (warmup, bench) = (run.int("warmup", 1000)?, run.int("bench", bench)?);
     let trees = Trees::new(run.int("width", 1)?, run.int("depth", 1)?);
-    let jobs: Vec<Value> = (0..warmup + bench).map(|number| trees.make(number)).collect();
+    let jobs: Vec<Value> = (0..warmup + bench)
+        .map(|number| trees.make(number))
+        .collect();
     let producer = producers::connect(run, 4).await?;
     for some in jobs.chunks(plan.bulk) {
         match plan.delay {
@@ -90,20 +102,28 @@ async fn drain(run: &mut Run, bench: u64, plan: Plan) -> Outcome<()> {
     let work = Arc::new(Work::new(warmup + bench));
     let window = Arc::new(Window::new(&run.url)?);
     let failed = Arc::new(AtomicU64::new(0));
-    let seen: Arc<Vec<AtomicBool>> = Arc::new((0..warmup + bench).map(|_| AtomicBool::new(false)).collect());
+    let seen: Arc<Vec<AtomicBool>> = Arc::new(
+        (0..warmup + bench)
+            .map(|_| AtomicBool::new(false))
+            .collect(),
+    );
     if warmup == 0 {
         window.open_quiet()?;
     }
     let (counted, clock, failures) = (work.clone(), window.clone(), failed.clone());
     let (result, fail_first) = (plan.result, plan.fail_first);
     let worker = Worker::start(&run.url, plan.config, move |job| {
-        let Some(number) = payload::tree_number(&job.payload).filter(|n| (*n as usize) < seen.len()) else {
+        let Some(number) =
+            payload::tree_number(&job.payload).filter(|n| (*n as usize) < seen.len())
+        else {
             counted.fail();
             return ready(Ok(Bytes::new()));
         };
         if fail_first && !seen[number as usize].swap(true, Relaxed) {
             failures.fetch_add(1, Relaxed);
-            return ready(Err(HandlerError::new(std::io::Error::other("first attempt"))));
+            return ready(Err(HandlerError::new(std::io::Error::other(
+                "first attempt",
+            ))));
         }
         if counted.job(number) == warmup {
             clock.open();
@@ -115,15 +135,25 @@ async fn drain(run: &mut Run, bench: u64, plan: Plan) -> Outcome<()> {
     let begin = window.opened()?;
     window.close(run, bench, Some((warmup + bench, last)), own)?;
     work.save(run);
-    run.extra.insert("handled_rate".into(), (bench as f64 / (last - begin).as_secs_f64()).into());
+    run.extra.insert(
+        "handled_rate".into(),
+        (bench as f64 / (last - begin).as_secs_f64()).into(),
+    );
     if fail_first {
-        run.extra.insert("failed".into(), failed.load(Relaxed).into());
+        run.extra
+            .insert("failed".into(), failed.load(Relaxed).into());
     }
     worker.end().await
 }
 
 pub async fn generic(run: &mut Run) -> Outcome<()> {
-    let config = ConsumerConfig { batch: 64, ack_batch: 64, ack_idle_ms: 5, dlq_inflight: 32, ..config(run, 1)? };
+    let config = ConsumerConfig {
+        batch: 64,
+        ack_batch: 64,
+        ack_idle_ms: 5,
+        dlq_inflight: 32,
+        ..config(run, 1)?
+    };
     drain(run, 1000, Plan::new(config)).await
 }
 
@@ -133,9 +163,20 @@ pub async fn concurrent(run: &mut Run) -> Outcome<()> {
 }
 
 pub async fn store_results(run: &mut Run) -> Outcome<()> {
-    let config = ConsumerConfig { store_results: true, ..config(run, 100)? };
+    let config = ConsumerConfig {
+        store_results: true,
+        ..config(run, 100)?
+    };
     let result = Bytes::from(vec![b'r'; run.int("result_bytes", 64)? as usize]);
-    drain(run, 10_000, Plan { result, ..Plan::new(config) }).await
+    drain(
+        run,
+        10_000,
+        Plan {
+            result,
+            ..Plan::new(config)
+        },
+    )
+    .await
 }
 
 pub async fn delayed(run: &mut Run) -> Outcome<()> {
@@ -146,7 +187,16 @@ pub async fn delayed(run: &mut Run) -> Outcome<()> {
         ..config(run, 100)?
     };
     let delay = Some(Duration::from_millis(run.int("delay_ms", 1)?));
-    drain(run, 1000, Plan { bulk: 500, delay, ..Plan::new(config) }).await
+    drain(
+        run,
+        1000,
+        Plan {
+            bulk: 500,
+            delay,
+            ..Plan::new(config)
+        },
+    )
+    .await
 }
 
 pub async fn retry(run: &mut Run) -> Outcome<()> {
@@ -154,14 +204,27 @@ pub async fn retry(run: &mut Run) -> Outcome<()> {
     let config = ConsumerConfig {
         block_ms: 50,
         max_attempts: run.int("attempts", 5)? as u32,
-        retry: RetryConfig { initial_backoff_ms: backoff, max_backoff_ms: 5 * backoff, multiplier: 2.0, jitter_ms: 0 },
+        retry: RetryConfig {
+            initial_backoff_ms: backoff,
+            max_backoff_ms: 5 * backoff,
+            multiplier: 2.0,
+            jitter_ms: 0,
+        },
         retry_inflight: 256,
         delayed_enabled: true,
         delayed_poll_interval_ms: 5,
         delayed_promote_batch: 1024,
         ..config(run, 100)?
     };
-    drain(run, 500, Plan { fail_first: true, ..Plan::new(config) }).await
+    drain(
+        run,
+        500,
+        Plan {
+            fail_first: true,
+            ..Plan::new(config)
+        },
+    )
+    .await
 }
 
 /// An open loop: job i is due at i * every_us, whether or not those before have been acknowledged. A thread keeps the time, since
@@ -171,7 +234,11 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
     let every = Duration::from_micros(run.int("every_us", 1000)?);
     let trees = Trees::new(run.int("width", 1)?, run.int("depth", 1)?);
     let total = warmup + bench;
-    let config = ConsumerConfig { batch: 64, ack_batch: 64, ..config(run, 100)? };
+    let config = ConsumerConfig {
+        batch: 64,
+        ack_batch: 64,
+        ..config(run, 100)?
+    };
     let producer = Arc::new(producers::connect(run, 1).await?);
     let work = Arc::new(Work::new(total));
     let window = Arc::new(Window::new(&run.url)?);
@@ -181,7 +248,12 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
         window.open_quiet()?;
     }
     let start = Instant::now() + Duration::from_millis(200);
-    let (counted, clock, recorded, calls) = (work.clone(), window.clone(), latencies.clone(), called.clone());
+    let (counted, clock, recorded, calls) = (
+        work.clone(),
+        window.clone(),
+        latencies.clone(),
+        called.clone(),
+    );
     let worker = Worker::start(&run.url, config, move |job| {
         let now = Instant::now();
         match payload::tree_number(&job.payload).filter(|n| *n < total) {
@@ -189,7 +261,9 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
             Some(number) => {
                 if number >= warmup {
                     let since = now.saturating_duration_since(start);
-                    recorded.0.record(number, since.saturating_sub(every * number as u32));
+                    recorded
+                        .0
+                        .record(number, since.saturating_sub(every * number as u32));
                     let call = Duration::from_nanos(calls[number as usize].load(Relaxed));
                     recorded.1.record(number, since.saturating_sub(call));
                 }
@@ -203,7 +277,9 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
     let (runtime, failing) = (tokio::runtime::Handle::current(), work.clone());
     let pace = std::thread::spawn(move || {
         for number in 0..total {
-            std::thread::sleep((start + every * number as u32).saturating_duration_since(Instant::now()));
+            std::thread::sleep(
+                (start + every * number as u32).saturating_duration_since(Instant::now()),
+            );
             let (producer, called, failing) = (producer.clone(), called.clone(), failing.clone());
             let payload = trees.make(number);
             runtime.spawn(async move {
@@ -215,38 +291,55 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
         }
     });
     let last = work.wait().await?;
-    pace.join().map_err(|_| Failure::Run("the producer's thread panicked".into()))?;
+    pace.join()
+        .map_err(|_| Failure::Run("the producer's thread panicked".into()))?;
     let own = scenarios::settled(&mut Server::connect(&run.url)?).await?;
     let begin = window.opened()?;
     window.close(run, bench, Some((total, last)), own)?;
     work.save(run);
     let calls = latencies.1.summary();
     run.set("latency", latencies.0.summary());
-    run.extra.insert("handled_rate".into(), (bench as f64 / (last - begin).as_secs_f64()).into());
+    run.extra.insert(
+        "handled_rate".into(),
+        (bench as f64 / (last - begin).as_secs_f64()).into(),
+    );
     run.extra.insert("call_p50".into(), calls["p50"].clone());
     run.extra.insert("call_p99".into(), calls["p99"].clone());
     worker.end().await
 }
 
 fn wall_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as u64)
 }
 
 /// Workers with all settings default on an empty queue, then single jobs with pauses.
 pub async fn idle(run: &mut Run) -> Outcome<()> {
     let (workers, slots) = (run.int("workers", 1)?, run.int("concurrency", 16)?);
-    let (seconds, wakes, size) = (run.int("seconds", 10)?, run.int("wakes", 50)?, run.int("payload", 100)?);
+    let (seconds, wakes, size) = (
+        run.int("seconds", 10)?,
+        run.int("wakes", 50)?,
+        run.int("payload", 100)?,
+    );
     let events_enabled = run.int("events", 1)? != 0;
     let work = Arc::new(Work::new(wakes));
     let latencies = Arc::new(Latencies::new(wakes));
     let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
     let mut started = Vec::new();
     for _ in 0..workers {
-        let config =
-            ConsumerConfig { queue_name: QUEUE.into(), concurrency: slots as usize, events_enabled, ..Default::default() };
+        let config = ConsumerConfig {
+            queue_name: QUEUE.into(),
+            concurrency: slots as usize,
+            events_enabled,
+            ..Default::default()
+        };
         let (counted, recorded, ran) = (work.clone(), latencies.clone(), ran.clone());
         started.push(Worker::start(&run.url, config, move |job| {
-            match (payload::pad_number(&job.payload), job.payload["ts"].as_u64()) {
+            match (
+                payload::pad_number(&job.payload),
+                job.payload["ts"].as_u64(),
+            ) {
                 (Some(number), Some(ts)) => {
                     recorded.record(number, Duration::from_nanos(wall_ns().saturating_sub(ts)));
                     counted.job(number);
@@ -274,7 +367,10 @@ pub async fn idle(run: &mut Run) -> Outcome<()> {
     run.set("rate", Value::Null);
     run.set("printed_rate", Value::Null);
     for number in 0..wakes {
-        tokio::time::sleep(Duration::from_micros(20_000 + uuid::Uuid::new_v4().as_u128() as u64 % 100_000)).await;
+        tokio::time::sleep(Duration::from_micros(
+            20_000 + uuid::Uuid::new_v4().as_u128() as u64 % 100_000,
+        ))
+        .await;
         producer.add(payload::pad(number, wall_ns(), size)).await?;
         let late = tokio::time::timeout(Duration::from_secs(60), runs.recv()).await;
         late.map_err(|_| Failure::Run(format!("job {number} did not run within a minute")))?;
