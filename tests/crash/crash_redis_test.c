@@ -272,8 +272,8 @@ static void c031_put_repeated_after_a_lost_reply_adds_once(void **state)
 }
 
 /*
- * C-036, C-037: the flow of a blocked worker is swallowed for good, without a reset. It blocks for 5 s at most, and
- * each call on a dead connection ends with the handle's timeout: 2 s here.
+ * C-036, C-037: the flow of a blocked worker is swallowed for good, without a reset. A heartbeat in vain tells it, each
+ * second here, and each call on a dead connection ends with the handle's timeout: 2 s here.
  */
 static void c036_silently_dead_connections_are_noticed(void **state)
 {

@@ -150,6 +150,8 @@ int ls_redis_ask(struct ls_redis_store *s, struct ls_redis_conn *c, const struct
 {
     struct ls_redis_call call = {ask->encode, ask->ctx, ask->where, ask->once, true};
     int rc = ls_redis_conn_call(c, &call, ls_redis_deadline(s), err);
+    if (rc == -LADE_EUNAVAILABLE && c == s->beat.conn)
+        ls_redis_doubt_bells(s);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
         if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
@@ -399,6 +401,7 @@ static int open_store(struct lq_store *base, lade_err *err)
     int rc = ls_redis_url_parse(&s->url, base->config.url, err);
     if (rc < 0)
         return rc;
+    s->block_ms = LS_REDIS_BLOCK_MS;
     lr_mutex_init(&s->state);
     init_link(&s->admin);
     init_link(&s->work);

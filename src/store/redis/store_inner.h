@@ -6,6 +6,8 @@
 #ifndef LADE_STORE_REDIS_STORE_INNER_H
 #define LADE_STORE_REDIS_STORE_INNER_H
 
+#include <stdatomic.h>
+
 #include "base/list.h"
 #include "queue/store.h"
 #include "rt/seam.h"
@@ -45,7 +47,7 @@ extern const struct ls_redis_script_table ls_redis_scripts;
 #define LS_REDIS_BIG_BODY     UINT64_C(65536)
 #define LS_REDIS_DOUBTS_MAX   16
 #define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */
-#define LS_REDIS_BLOCK_MS     5000
+#define LS_REDIS_BLOCK_MS     60000
 
 struct ls_redis_link {
     struct lr_mutex lock;
@@ -68,7 +70,8 @@ struct ls_redis_worker {
     struct ls_redis_conn *bell;            /* of the waiting thread */
     char (*bell_lanes)[LADE_NAME_MAX + 1]; /* of the outstanding BLPOP */
     size_t n_bell_lanes;
-    unsigned silent;            /* BLPOPs in a row that ended without a bell */
+    int64_t answer_by;          /* of it: when the server must have answered; lb_clock_mono */
+    atomic_bool in_doubt;       /* the bell's connection may be dead: drop it */
     uint64_t take_seq, won_seq; /* guarded by: work link */
     bool take_doubt, won_doubt; /* guarded by: work link; the last call ended without an answer */
     bool idle;                  /* guarded by: work link; may be registered as idle */
@@ -80,6 +83,7 @@ struct ls_redis_store {
     struct ls_redis_url url;
     char client[LADE_ID_MAX + 1]; /* names this store at the server, for answers it remembers */
     int64_t bulk_max;             /* longest string the server accepts; 0 = unknown */
+    int64_t block_ms;             /* of a BLPOP at the server */
     struct ls_redis_link admin, work, beat;
     uint64_t put_seq;                                 /* guarded by: admin link */
     uint64_t settle_tag;                              /* guarded by: work link */
@@ -126,6 +130,8 @@ struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char
 void ls_redis_worker_unref(struct ls_redis_store *s, struct ls_redis_worker *w);
 /* The incarnation is no more. */
 void ls_redis_worker_forget(struct ls_redis_store *s, const char *id);
+/* A heartbeat got no answer: the waits look whether theirs are still to be had. */
+void ls_redis_doubt_bells(struct ls_redis_store *s);
 /* For close. */
 void ls_redis_workers_fini(struct ls_redis_store *s);
 

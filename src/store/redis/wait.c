@@ -3,13 +3,18 @@
  *
  * A take that found nothing has registered the worker as idle in all its lanes; whatever makes a job ready there rings as
  * many idle workers as it has jobs, by a push to their bells. Here the worker blocks in one BLPOP over its bells on a
- * connection of its own. The server holds that for at most LS_REDIS_BLOCK_MS, so that a flow that is silently dead is
- * noticed; the wait itself ends exactly at its deadline, and a BLPOP that is still outstanding then is picked up by the
- * next wait: it serves the same bells.
+ * connection of its own. The wait ends exactly at its deadline, and a BLPOP that is still outstanding then is picked up by
+ * the next wait: it serves the same bells.
+ *
+ * The server holds a BLPOP for long, a minute, so that an idle worker asks for next to nothing. Three things notice sooner
+ * that its flow is dead: keepalive and resets end it; a heartbeat that goes unanswered puts every bell in doubt
+ * (ls_redis_doubt_bells), and a doubted bell is dropped; and the answer to BLPOP itself is due after the minute. A minute
+ * without a bell ends the wait too, for a server that lost its data has forgotten that the worker is idle.
  *
  * Anything odd (a lost connection, UNBLOCKED by a change of role, a bell) ends the wait early: the take that follows finds
  * out. A bell that an outstanding BLPOP swallowed is seen by the next wait at once.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +25,6 @@
 #include "store/redis/store_inner.h"
 
 #define BLOCK_MARGIN (2 * LADE_SECOND)
-/* After that many silent BLPOPs the worker looks again: a server that lost its data has forgotten that it is idle. */
-#define SILENT_MAX   6
 
 /* While the server is away a connect tries again and again; it cannot be woken, so it is kept short. */
 #define CONNECT_STEP (2 * LADE_SECOND)
@@ -62,8 +65,9 @@ static int send_blpop(struct ls_redis_store *s, struct ls_redis_worker *w, struc
     ls_redis_arg_str(cmd, "BLPOP");
     for (size_t i = 0; i < lanes.n; i++)
         ls_redis_key(cmd, s->base.config.ns, lanes.queue[i], name);
-    ls_redis_arg_int(cmd, LS_REDIS_BLOCK_MS / 1000);
+    ls_redis_arg_int(cmd, LB_MAX(s->block_ms / 1000, 1));
     ls_redis_cmd_end(cmd);
+    w->answer_by = lb_deadline_in(s->block_ms * LADE_MILLISECOND + BLOCK_MARGIN);
     return ls_redis_conn_send(w->bell, ls_redis_deadline(s), err);
 }
 
@@ -94,18 +98,12 @@ static int make_ready(struct ls_redis_store *s, struct ls_redis_worker *w, struc
     return rc < 0 ? rc : fresh;
 }
 
-/* True when the wait is over: a bell, or an error whose cause the next take will meet. */
-static bool is_rung(struct ls_redis_worker *w)
+/* An answer ends the wait whatever it is: a bell, a minute without one, or an error whose cause the next take will meet. */
+static void look_at_answer(struct ls_redis_worker *w)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(w->bell, 0);
-    enum ls_redis_type type = ls_redis_peek(&cur);
-    if (type == LS_REDIS_ERROR)
+    if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
         ls_redis_conn_drop(w->bell);
-    w->silent = type == LS_REDIS_NULL ? w->silent + 1 : 0;
-    bool is_over = type != LS_REDIS_NULL || w->silent >= SILENT_MAX;
-    if (is_over)
-        w->silent = 0;
-    return is_over;
 }
 
 static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, struct lq_lanes lanes,
@@ -115,6 +113,8 @@ static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, st
         struct lr_fd woken = {.fd = w->wake.fd, .want = LR_READ};
         if (lr_wait_fds(&woken, 1, 0) > 0) {
             lr_event_clear(&w->wake);
+            if (atomic_exchange(&w->in_doubt, false) && w->bell)
+                ls_redis_conn_drop(w->bell);
             return 0;
         }
         int rc = make_ready(s, w, lanes, deadline, err);
@@ -122,13 +122,14 @@ static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, st
             return lb_clock_mono() >= deadline && rc == -LADE_EUNAVAILABLE ? LADE_EMPTY : rc;
         if (rc > 0)
             return 0;
-        int64_t dead = lb_deadline_in(LS_REDIS_BLOCK_MS * LADE_MILLISECOND + BLOCK_MARGIN);
-        rc = ls_redis_conn_await(w->bell, &w->wake, LB_MIN(deadline, dead), err);
+        rc = ls_redis_conn_await(w->bell, &w->wake, LB_MIN(deadline, w->answer_by), err);
         if (rc == LS_REDIS_WOKEN)
             continue;
-        if (rc < 0 || (rc == LS_REDIS_REPLIED && is_rung(w)))
+        if (rc == LS_REDIS_REPLIED)
+            look_at_answer(w);
+        if (rc <= 0)
             return 0;
-        if (rc == LS_REDIS_LATE && deadline > dead) {
+        if (rc == LS_REDIS_LATE && deadline > w->answer_by) {
             ls_redis_conn_drop(w->bell);
             return 0;
         }
@@ -146,6 +147,17 @@ int ls_redis_wait(struct lq_store *base, const char *worker, struct lq_lanes lan
     int rc = wait_for_bell(s, w, lanes, deadline, err);
     ls_redis_worker_unref(s, w);
     return rc;
+}
+
+void ls_redis_doubt_bells(struct ls_redis_store *s)
+{
+    lr_mutex_lock(&s->state);
+    lb_list_each (it, &s->workers) {
+        struct ls_redis_worker *w = LB_CONTAINER_OF(it, struct ls_redis_worker, node);
+        atomic_store(&w->in_doubt, true);
+        lr_event_raise(&w->wake);
+    }
+    lr_mutex_unlock(&s->state);
 }
 
 void ls_redis_wake(struct lq_store *base, const char *worker)
