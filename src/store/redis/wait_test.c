@@ -201,6 +201,16 @@ static void flow_that_dies_silently_is_noticed(void **state)
     WANT(0, wait_for(s, 2 * LADE_MINUTE));
 }
 
+/* Until the server has seen the end of connections that earlier tests left in BLPOP. */
+static void wait_until_nobody_is_blocked(void)
+{
+    char id[24];
+    int64_t end = lb_deadline_in(30 * LADE_SECOND);
+    ts_proxy_drop_all(rig.proxy);
+    while (is_someone_blocked(id, sizeof(id)) && lb_clock_mono() < end)
+        lr_sleep_until(lb_deadline_in(2 * LADE_MILLISECOND));
+}
+
 static void beat_in_vain(struct later *l)
 {
     struct lq_beat beat = {.worker = "w", .name = "w", .lanes = lanes_q, .lease_ms = 3600000};
@@ -214,6 +224,7 @@ static void beat_in_vain(struct later *l)
 static void unanswered_heartbeat_ends_the_wait(void **state)
 {
     (void)state;
+    wait_until_nobody_is_blocked();
     rig.config.timeout_ms = 3000;
     struct lq_store *s = srig_open_through_proxy();
     struct later l;
