@@ -146,7 +146,7 @@ typedef struct lade_flow_input {
 } lade_flow_input;
 
 /* The flow's id; NULL when the job is of none. */
-LADE_API const char *lade_job_flow(const lade_job *job);
+LADE_API const char *lade_job_flow(lade_job *job);
 /*
  * How many steps stand directly before this one: 0 for a first step and for a job of no flow. For the on_failure job:
  * how many steps have ended without completing. Asks the store, once. Failures: EUNAVAILABLE, EBUSY, ENOMEM, ...

@@ -54,12 +54,9 @@ static int fail(const struct build *b, enum lade_errno code, const char *text)
                        : snprintf(path + n, sizeof(path) - n, ".steps[%zu]", b->path[i]);
         n += more > 0 ? (size_t)more : 0;
     }
-    const char *shown = path;
-    if (n > 96) { /* the innermost part says most */
-        shown = path + n - 96;
-        memcpy(path + n - 96, "...", 3);
-    }
-    return lb_fail(b->err, code, "flow", "%s: %s", shown, text);
+    bool is_long = n > 96; /* the innermost part says most */
+    return lb_fail(b->err, code, "flow", "%s%s: %s", is_long ? "..." : "",
+                   path + (is_long ? n - 96 : 0), text);
 }
 
 static size_t count_nodes(const struct build *b)
@@ -304,18 +301,19 @@ static int compile_graph(struct build *b, const struct place *at)
     struct graph g = {.steps = at->step->steps, .n = at->step->n_steps};
     if (g.n > LADE_FLOW_STEPS_MAX)
         return fail(b, LADE_ETOOBIG, "n_steps is over 10000 (LADE_FLOW_STEPS_MAX)");
-    lb_buf_init(&g.ends);
     size_t *numbers = lb_calloc(4 * g.n, sizeof(*numbers));
     g.has_next = lb_calloc(g.n, sizeof(*g.has_next));
-    int rc = 0;
     if (!numbers || !g.has_next) {
-        rc = lb_fail_nomem(b->err, "flow");
-    } else {
-        g.left = numbers;
-        g.order = numbers + g.n;
-        g.end_at = numbers + 2 * g.n;
-        g.n_ends = numbers + 3 * g.n;
+        lb_free(numbers);
+        lb_free(g.has_next);
+        return lb_fail_nomem(b->err, "flow");
     }
+    int rc = 0;
+    lb_buf_init(&g.ends);
+    g.left = numbers;
+    g.order = numbers + g.n;
+    g.end_at = numbers + 2 * g.n;
+    g.n_ends = numbers + 3 * g.n;
     for (size_t i = 0; i < g.n && rc == 0; i++)
         rc = check_after(b, &g, i);
     if (rc == 0)

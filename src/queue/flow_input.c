@@ -47,12 +47,11 @@ static struct lq_inputs *inputs_of(lade_job *job)
     return in;
 }
 
-const char *lade_job_flow(const lade_job *job)
+const char *lade_job_flow(lade_job *job)
 {
-    /* The handler's own job: what is noted in it is seen by its thread only. */
     if (!lq_flow_has(lb_slice_of(job->leased->id)))
         return NULL;
-    const struct lq_inputs *in = inputs_of((lade_job *)(uintptr_t)job);
+    const struct lq_inputs *in = inputs_of(job);
     return in && in->flow[0] ? in->flow : NULL;
 }
 

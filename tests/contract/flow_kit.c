@@ -2,7 +2,7 @@
 
 #define NODES_MAX 2000
 
-static uint32_t read_number(const char **at)
+static uint32_t read_number(char **at)
 {
     char *end = NULL;
     unsigned long v = strtoul(*at, &end, 10);
@@ -12,7 +12,7 @@ static uint32_t read_number(const char **at)
 }
 
 /* One node of the drawing; returns where the next begins. */
-static const char *draw_node(const char *at, struct lq_flow_node *node, uint32_t *dep)
+static char *draw_node(char *at, struct lq_flow_node *node, uint32_t *dep)
 {
     size_t n = strcspn(at, " <+");
     const char *queue = ct_format("%.*s", (int)n, at);
@@ -23,14 +23,13 @@ static const char *draw_node(const char *at, struct lq_flow_node *node, uint32_t
                                   .dep = dep};
     at += n;
     while (*at && *at != ' ') {
-        bool is_delay = *at++ == '+';
+        bool is_delay = *at++ == '+'; /* else '<' or ',' */
         uint32_t v = read_number(&at);
         if (is_delay) {
             node->when = LQ_WHEN_IN;
             node->when_ms = v;
         } else {
             dep[node->n_deps++] = v;
-            *(char *)(uintptr_t)at = *at == ',' ? '<' : *at; /* the text is a copy */
         }
     }
     return at + (*at == ' ');
@@ -53,7 +52,7 @@ static void reverse_edges(struct lq_flow_node *node, uint32_t n)
 
 struct lq_flow fl_draw(const char *id, const char *nodes)
 {
-    const char *at = ct_format("%s", nodes);
+    char *at = ct_format("%s", nodes);
     struct lq_flow_node *node = lb_arena_alloc(&ct.arena, NODES_MAX * sizeof(*node));
     uint32_t n = 0;
     bool has_handler = false;
@@ -78,7 +77,11 @@ struct lq_flow fl_draw(const char *id, const char *nodes)
 
 void fl_policy(struct lq_flow *flow, uint32_t node, enum lade_flow_policy policy)
 {
-    ((struct lq_flow_node *)(uintptr_t)flow->node)[node].policy = policy;
+    struct lq_flow_node *copy = lb_arena_alloc(&ct.arena, flow->n * sizeof(*copy));
+    LB_CHECK(copy && node < flow->n);
+    memcpy(copy, flow->node, flow->n * sizeof(*copy));
+    copy[node].policy = policy;
+    flow->node = copy;
 }
 
 int fl_put(struct lq_flow flow)

@@ -122,7 +122,9 @@ int ls_memory_flow_list(struct lq_store *s, lade_cursor *cursor, size_t limit,
                         struct lq_flow_row_vec *out, lade_err *err)
 {
     int64_t now, below = INT64_MAX;
-    if (cursor->at[0] && sscanf(cursor->at, "%" SCNd64, &below) != 1)
+    if (cursor->at[0])
+        below = strtoll(cursor->at, NULL, 10);
+    if (below <= 0)
         return lb_fail(err, LADE_EINVAL, "flows", "the cursor is none of a listing of flows");
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     size_t n = 0;

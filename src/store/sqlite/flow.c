@@ -90,6 +90,7 @@ static int keep(struct ls_sqlite_tx *tx, struct lb_slice from, struct lb_slice *
 static int get_node(struct ls_sqlite_flows *fs, int64_t node, struct ls_sqlite_node *out)
 {
     struct ls_sqlite_tx *tx = fs->tx;
+    *out = (struct ls_sqlite_node){0};
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_NODE_GET);
     if (st)
         ls_sqlite_bind(st, 1, number_of(fs, node));
@@ -343,6 +344,7 @@ static int find_node(struct ls_sqlite_flows *fs, struct lb_slice id, int64_t *no
 {
     struct lb_slice flow;
     uint32_t n = 0;
+    *out = (struct ls_sqlite_node){0};
     if (!lq_flow_split(id, &flow, &n))
         return LADE_NOT_FOUND;
     int rc = ls_sqlite_flow_find(fs, flow);

@@ -27,14 +27,9 @@ static void find(const struct check *c, const char *what, const char *of)
     c->report(c->ctx, "", text);
 }
 
-static int read_steps(struct check *c, const struct ls_sqlite_flow *f, struct look **out)
+static int read_steps(struct check *c, const struct ls_sqlite_flow *f, struct look *look)
 {
     struct ls_sqlite_tx *tx = c->tx;
-    struct look *look = lb_arena_alloc(&tx->arena, (size_t)f->nodes * sizeof(*look));
-    if (!look)
-        return lb_fail_nomem(tx->err, tx->op);
-    memset(look, 0, (size_t)f->nodes * sizeof(*look));
-    *out = look;
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_STEP_LOOK);
     if (st) {
         ls_sqlite_bind(st, 1, f->num * LS_SQLITE_FLOW_SPAN);
@@ -88,9 +83,12 @@ static int check_job(struct check *c, const struct ls_sqlite_flow *f, const stru
 
 static int check_flow(struct check *c, const struct ls_sqlite_flow *f)
 {
-    struct look *look = NULL;
     int64_t open = 0, failed = 0;
-    int rc = read_steps(c, f, &look);
+    struct look *look = lb_arena_alloc(&c->tx->arena, (size_t)f->nodes * sizeof(*look));
+    if (!look)
+        return lb_fail_nomem(c->tx->err, c->tx->op);
+    memset(look, 0, (size_t)f->nodes * sizeof(*look));
+    int rc = read_steps(c, f, look);
     for (int64_t i = 0; i < f->nodes && rc == 0; i++) {
         char id[LADE_ID_MAX + 1];
         const struct look *l = &look[i];

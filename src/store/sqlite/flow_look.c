@@ -159,7 +159,9 @@ int ls_sqlite_flow_list(struct lq_store *s, lade_cursor *cursor, size_t limit,
     struct ls_sqlite_tx tx;
     int64_t below = INT64_MAX;
     size_t before = out->n;
-    if (cursor->at[0] && sscanf(cursor->at, "%" SCNd64, &below) != 1)
+    if (cursor->at[0])
+        below = strtoll(cursor->at, NULL, 10);
+    if (below <= 0)
         return lb_fail(err, LADE_EINVAL, "flows", "the cursor is none of a listing of flows");
     int rc = ls_sqlite_read_enter(ss, &tx, "flows", err);
     if (rc == 0)
