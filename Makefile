@@ -1,6 +1,6 @@
 # The front door: each target is a line or two over scripts/, CMake presets and CTest. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: build demo test install lint format fuzz tsan bench fresh-machine clean help
+.PHONY: build demo test install lint format fuzz tsan bench bench-quick fresh-machine clean help
 
 PREFIX       ?= /usr/local
 FUZZ_SECONDS ?= 30
@@ -53,9 +53,11 @@ fuzz: | build/ ## each fuzz target for FUZZ_SECONDS (30), finds in build/fuzz/fo
 	$(call configure_and_build,fuzz,lade_fuzzers)
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
 
-bench: build ## benchmarks of both stores; not a test
-	@if [ -x build/release/bin/lade-bench ]; then build/release/bin/lade-bench $(BENCH_ARGS); \
-	else echo "bench: build/release/bin/lade-bench is not there: it waits for bench/" >&2; exit 1; fi
+bench: build ## every table of the benchmark suite in full, report in build/bench/; peers: scripts/setup --bench
+	@build/release/bin/lade-bench run all --out build/bench/full-$$(date -u +%Y%m%d-%H%M%S) $(BENCH_ARGS)
+
+bench-quick: build ## the same with small counts, under three minutes
+	@build/release/bin/lade-bench run all --quick --out build/bench/quick-$$(date -u +%Y%m%d-%H%M%S) $(BENCH_ARGS)
 
 fresh-machine: ## as root: make demo and make test in an empty Debian 12 with git, make and a shell only
 	@scripts/fresh-machine
