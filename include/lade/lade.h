@@ -64,7 +64,8 @@ extern "C" {
 #define LADE_PRIORITY_MIN     (-4)
 #define LADE_PRIORITY_MAX     4
 
-/* A job id as text, NUL-terminated: 1 to LADE_ID_MAX characters of A-Z a-z 0-9 . _ : - */
+/* A job id as text, NUL-terminated: 1 to LADE_ID_MAX characters of A-Z a-z 0-9 . _ : - , and one ~ in the ids that
+ * workflows make (flow.h), which no explicit id can have */
 typedef struct lade_id {
     char text[LADE_ID_MAX + 1];
 } lade_id;
@@ -503,4 +504,8 @@ LADE_API const char *lade_version(void);
 #ifdef __cplusplus
 }
 #endif
+
+/* Part 4: workflows. */
+#include <lade/flow.h>
+
 #endif

@@ -94,9 +94,23 @@ int lq_queue_check(const char *queue, const char *where, lade_err *err)
                    queue ? queue : "", LADE_NAME_MAX);
 }
 
+/* Also the ids of workflow jobs, FLOW~NUMBER. */
+static bool is_any_id(const char *s)
+{
+    const char *sign = strchr(s, '~');
+    if (!sign)
+        return lq_id_is_valid(s);
+    size_t digits = strspn(sign + 1, "0123456789");
+    size_t flow = 0;
+    while (is_word_char(s[flow]))
+        flow++;
+    return flow > 0 && s + flow == sign && digits > 0 && sign[1 + digits] == 0 &&
+           flow + 1 + digits <= LADE_ID_MAX;
+}
+
 int lq_id_check(const char *id, const char *where, lade_err *err)
 {
-    if (id && lq_id_is_valid(id))
+    if (id && is_any_id(id))
         return 0;
     return lb_fail(err, LADE_EINVAL, where,
                    "id '%.70s' must be 1 to %d characters of A-Z a-z 0-9 . _ : -", id ? id : "",

@@ -14,7 +14,7 @@ bool lq_name_is_valid(const char *s);
 /* True when s is 1 to LADE_ID_MAX characters of A-Z a-z 0-9 . _ : - */
 bool lq_id_is_valid(const char *s);
 
-/* The same as a check of an argument, NULL included: 0, or -LADE_EINVAL with the rule. */
+/* The same as a check of an argument, NULL included: 0, or -LADE_EINVAL with the rule. Ids of workflow jobs pass, too. */
 LADE_CHECKED int lq_queue_check(const char *queue, const char *where, lade_err *err);
 LADE_CHECKED int lq_id_check(const char *id, const char *where, lade_err *err);
 

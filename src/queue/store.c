@@ -128,3 +128,13 @@ int lq_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, la
 {
     OP("trim", s->ops->trim(s, lanes, max, n, err));
 }
+
+int lq_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err)
+{
+    OP("flow_put", s->ops->flow_put(s, flow, err));
+}
+
+int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb, lade_err *err)
+{
+    OP("flow_act", s->ops->flow_act(s, id, verb, err));
+}

@@ -37,6 +37,7 @@
  * - Jobs due, or ended, in the same millisecond are in any order among each other.
  * - act on an active job that is already marked is WRONG_STATE, but for REMOVE. act leaves retention to trim.
  * - total_dead and total_completed count every move there, also when nothing is kept; RETRY and redrive take nothing off.
+ * - A settle that ends a node of a flow puts the next ones before the take of the same call, which may bring them.
  *
  * Identity. Job ids are made by the client, so put may be repeated after a lost reply: a store that talks to a server
  * must answer the repeat of its own call as it answered (or would have answered) the first, for put, take and settle.
@@ -238,6 +239,85 @@ struct lq_row_vec {
     size_t n;
 };
 
+/* flows ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A flow is a directed graph of nodes without cycles; a node is a job that is put when all nodes it depends on have passed.
+ * The job's id is FLOW~NODE (flow.h in this folder), and that alone says that it is of a flow: no explicit id has a '~'. So
+ * every op that ends a job or brings it back (settle, act, purge, redrive) does in the same atomic step what flow.h
+ * tells of the node, and jobs without the sign touch nothing of this.
+ *
+ * What has happened is the state of the nodes, never a number counted down by messages: a node passes when its state
+ * changes to COMPLETED or SKIPPED, which it does once. The numbers that a store keeps beside (how many dependencies of a
+ * node have not passed) change in the same step, only then; check counts them anew.
+ */
+struct lq_flow_node {
+    const char *queue;
+    struct lb_slice kind; /* of the body, for show */
+    struct lb_slice body;
+    int level;
+    enum lq_when when; /* from the moment it is put */
+    int64_t when_ms;
+    enum lade_flow_policy policy; /* not INHERIT */
+    const uint32_t *dep;          /* nodes before it, in the order of its inputs; none twice */
+    uint32_t n_deps;              /* 0: put with the flow */
+    const uint32_t *next;         /* nodes that depend on it */
+    uint32_t n_next;
+};
+
+struct lq_flow {
+    struct lb_slice id; /* 1..LADE_FLOW_ID_MAX bytes */
+    struct lb_slice name;
+    bool fresh; /* as lq_put.fresh */
+    bool cancel_siblings;
+    const struct lq_flow_node *node;
+    uint32_t n; /* 1..LADE_FLOW_STEPS_MAX + 1 */
+    uint32_t
+        n_steps; /* n, or n - 1: the last node is then on_failure, which depends on nothing and nothing on it */
+    /* out */
+    int outcome; /* 0 or LADE_DUPLICATE */
+};
+
+struct lq_flow_node_row {
+    const char *queue;
+    struct lb_slice kind;
+    enum lade_flow_step_state state;
+    enum lade_flow_policy policy;
+    const uint32_t *dep;
+    uint32_t n_deps;
+};
+
+/* A flow as stored; the bytes lie in the arena of the vec. */
+struct lq_flow_row {
+    struct lb_slice id, name;
+    enum lade_flow_state state;
+    int64_t created_ms, finished_ms;
+    bool cancel_siblings;
+    uint32_t n, n_steps;
+    const struct lq_flow_node_row *node; /* flow_get only: n of them */
+};
+
+struct lq_flow_row_vec {
+    struct lb_arena arena; /* as in lq_leased_vec */
+    struct lq_flow_row *row;
+    size_t n;
+};
+
+struct lq_input {
+    uint32_t node;
+    enum lade_flow_step_state state;
+    struct lb_slice result;
+};
+
+struct lq_input_vec {
+    struct lb_arena *arena;
+    struct lq_input *input; /* in the arena */
+    size_t n;
+    size_t total; /* inputs of the node */
+};
+
+#define LQ_INPUT_BYTES (4U << 20) /* results of one flow_inputs, but one at least */
+
 typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
 
 struct lq_store_ops {
@@ -343,6 +423,26 @@ struct lq_store_ops {
      * none. NULL in a store that has nothing of the kind.
      */
     int (*notice)(struct lq_store *s, char *text, size_t size);
+
+    /* Flows; NULL: this store has none. ----------------------------------------------------------------------------- */
+
+    /* The whole flow and the jobs of its first nodes, or nothing when the id is known. */
+    int (*flow_put)(struct lq_store *s, struct lq_flow *flow, lade_err *err);
+    /* One flow with its nodes, NOT_FOUND. Appends one row. */
+    int (*flow_get)(struct lq_store *s, struct lb_slice id, struct lq_flow_row_vec *out,
+                    lade_err *err);
+    /* Up to limit flows without their nodes, newest first; else as list. */
+    int (*flow_list)(struct lq_store *s, lade_cursor *cursor, size_t limit,
+                     struct lq_flow_row_vec *out, lade_err *err);
+    /*
+     * The inputs of a node from `first` on: at most max, and fewer when they have more than LQ_INPUT_BYTES. Of on_failure: the
+     * nodes that are dead or cancelled. NOT_FOUND when the flow or the node is not there.
+     */
+    int (*flow_inputs)(struct lq_store *s, struct lb_slice id, uint32_t node, size_t first,
+                       size_t max, struct lq_input_vec *out, lade_err *err);
+    /* lade_flow_act: 0, NOT_FOUND or WRONG_STATE. */
+    int (*flow_act)(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
+                    lade_err *err);
 };
 
 /*
@@ -374,5 +474,8 @@ LADE_CHECKED int lq_promote(struct lq_store *s, struct lq_lanes lanes, size_t ma
                             int64_t *next_ms, lade_err *err);
 LADE_CHECKED int lq_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
                          lade_err *err);
+LADE_CHECKED int lq_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
+LADE_CHECKED int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
+                             lade_err *err);
 
 #endif

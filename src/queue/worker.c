@@ -43,6 +43,7 @@ void lq_job_drop(struct lade_worker *w, struct lade_job *job)
     lb_buf_fini(&job->error);
     lb_buf_fini(&job->result);
     lb_buf_fini(&job->history);
+    lq_inputs_free(job->inputs);
     if (--job->haul->live == 0)
         free_haul(job->haul);
 }

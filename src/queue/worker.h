@@ -91,6 +91,7 @@ struct lade_job {
     /* what the handler said; its own thread only */
     int64_t retry_in, snooze_for; /* ns; < 0 = not said */
     struct lb_buf error, result;
+    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
 
     /* what the store shall do; written once by whoever moves the job to done */
     struct lq_settle settle;
@@ -189,6 +190,9 @@ void lq_sweep_run(void *worker);
 
 /* lease.c: one renewal, also the registration. Updates the worker; the store's result. */
 LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);
+
+/* flow_input.c; NULL is allowed. */
+void lq_inputs_free(struct lq_inputs *in);
 
 /* slot.c: under the lock; starts slots for queued jobs that no idle slot will pick up. */
 void lq_slots_start(struct lade_worker *w);

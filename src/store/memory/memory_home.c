@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/memory/memory_flow.h"
 
 struct ls_memory_home *ls_memory_enter(struct lq_store *s, int64_t *now_ms)
 {
@@ -214,6 +215,9 @@ void ls_memory_home_clear(struct ls_memory_home *h)
         free_removed(w);
         ls_memory_worker_void(h, w); /* those that still hold jobs go with the last of them */
     }
+    while (!lb_list_is_empty(&h->flows_list))
+        ls_memory_flow_drop(h, LB_CONTAINER_OF(h->flows_list.next, struct ls_memory_flow, in_home));
+    lb_map_fini(&h->flows);
     size_t at = 0;
     for (struct ls_memory_queue *q; (q = lb_map_next(&h->queues, &at));)
         free_queue(h, q);

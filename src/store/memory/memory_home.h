@@ -27,6 +27,14 @@ struct ls_memory_home {
     struct lb_map queues;  /* by name; a forgotten queue stays as an empty one with made = false */
     struct lb_map workers; /* by incarnation: registered, or holding a lease */
     struct lb_list workers_list;
+    struct lb_map flows;       /* by id */
+    struct lb_list flows_list; /* oldest first */
+
+    struct {
+        struct lb_list list; /* in the order in which they came into the state */
+        size_t n;
+    } flows_in[LADE_N_FLOW_STATES];
+
     uint64_t fence;   /* the last one given */
     int64_t sequence; /* breaks ties: grows with every move */
     char *name;       /* NULL = private */
@@ -147,6 +155,8 @@ void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, 
 /* ready | active -> active under a new fence. */
 void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
                          struct ls_memory_worker *owner, int64_t now_ms);
+/* Any state but ready and active -> the end of its level; one that had ended gets all attempts back. */
+void ls_memory_job_revive(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms);
 /* Gone with all it had. */
 void ls_memory_job_drop(struct ls_memory_home *h, struct ls_memory_job *j);
 /* The same by an operator: the owner of an active one will be told. */

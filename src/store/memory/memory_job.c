@@ -154,6 +154,15 @@ void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
     put_in(j, LADE_STATE_ACTIVE, now_ms, ++h->sequence);
 }
 
+void ls_memory_job_revive(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
+{
+    if (ls_memory_state_is_ended(j->state) &&
+        j->history.n >= LQ_HISTORY_COUNTS_AT + LQ_HISTORY_COUNTS_SIZE)
+        memset(j->history.p + LQ_HISTORY_COUNTS_AT, 0, LQ_HISTORY_COUNTS_SIZE);
+    ls_memory_job_move(h, j, LADE_STATE_READY, 0, now_ms);
+    ls_memory_queue_wake(h, j->queue, 1);
+}
+
 static void forget(struct ls_memory_home *h, struct ls_memory_job *j)
 {
     take_out(j);

@@ -40,5 +40,14 @@ int ls_memory_redrive(struct lq_store *s, const char *queue, size_t max, size_t 
 int ls_memory_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
 int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+int ls_memory_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
+int ls_memory_flow_get(struct lq_store *s, struct lb_slice id, struct lq_flow_row_vec *out,
+                       lade_err *err);
+int ls_memory_flow_list(struct lq_store *s, lade_cursor *cursor, size_t limit,
+                        struct lq_flow_row_vec *out, lade_err *err);
+int ls_memory_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node, size_t first,
+                          size_t max, struct lq_input_vec *out, lade_err *err);
+int ls_memory_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
+                       lade_err *err);
 
 #endif

@@ -39,6 +39,9 @@ static struct ls_memory_home *make_home(const char *name)
     lr_mutex_init(&h->lock);
     lr_cond_init(&h->woken);
     lb_list_init(&h->workers_list);
+    lb_list_init(&h->flows_list);
+    for (int i = 0; i < LADE_N_FLOW_STATES; i++)
+        lb_list_init(&h->flows_in[i].list);
     lb_list_init(&h->in_registry);
     if (h->name)
         lb_list_push_back(&registry, &h->in_registry);
@@ -113,4 +116,9 @@ const struct lq_store_ops ls_memory_ops = {
     .forget = ls_memory_forget,
     .workers = ls_memory_workers,
     .check = ls_memory_check,
+    .flow_put = ls_memory_flow_put,
+    .flow_get = ls_memory_flow_get,
+    .flow_list = ls_memory_flow_list,
+    .flow_inputs = ls_memory_flow_inputs,
+    .flow_act = ls_memory_flow_act,
 };

@@ -2,23 +2,17 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "store/memory/memory_home.h"
+#include "store/memory/memory_flow.h"
 #include "store/memory/memory_ops.h"
-
-static void zero_counts(struct ls_memory_job *j)
-{
-    if (j->history.n >= LQ_HISTORY_COUNTS_AT + LQ_HISTORY_COUNTS_SIZE)
-        memset(j->history.p + LQ_HISTORY_COUNTS_AT, 0, LQ_HISTORY_COUNTS_SIZE);
-}
 
 static int retry(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
 {
     if (j->state == LADE_STATE_READY || j->state == LADE_STATE_ACTIVE)
         return LADE_WRONG_STATE;
-    if (ls_memory_state_is_ended(j->state))
-        zero_counts(j);
-    ls_memory_job_move(h, j, LADE_STATE_READY, 0, now_ms);
-    ls_memory_queue_wake(h, j->queue, 1);
+    bool ended = ls_memory_state_is_ended(j->state);
+    ls_memory_job_revive(h, j, now_ms);
+    if (ended && lq_flow_has(lb_slice_str(j->id)))
+        ls_memory_flow_revived(h, lb_slice_str(j->id), now_ms);
     return LADE_DONE;
 }
 
@@ -38,11 +32,39 @@ static int stop(struct ls_memory_home *h, struct ls_memory_job *j, enum ls_memor
     return LADE_DONE;
 }
 
-static int act_on(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_job_verb verb,
+/* A job of a flow is killed, cancelled or removed, and its flow told. */
+static int end_of_flow(struct lq_store *s, struct ls_memory_job *j, enum lade_job_verb verb,
+                       int64_t now_ms)
+{
+    struct ls_memory_home *h = ls_memory_home_of(s);
+    struct ls_memory_births births = {0};
+    char id[LADE_ID_MAX + 1];
+    memcpy(id, j->id, sizeof(id));
+    int rc = -LADE_ENOMEM;
+    if (ls_memory_flow_prepare(h, &births, lb_slice_str(id), 0)) {
+        bool active = j->state == LADE_STATE_ACTIVE;
+        rc = LADE_DONE;
+        if (verb == LADE_JOB_REMOVE)
+            ls_memory_job_remove(h, j);
+        else
+            rc = stop(h, j, verb == LADE_JOB_KILL ? LS_MEMORY_KILL : LS_MEMORY_CANCEL, now_ms);
+        if (rc == LADE_DONE && (verb == LADE_JOB_REMOVE || !active))
+            ls_memory_flow_ended(s, lb_slice_str(id),
+                                 verb == LADE_JOB_KILL ? LADE_STEP_DEAD : LADE_STEP_CANCELLED, NULL,
+                                 now_ms);
+    }
+    ls_memory_flow_finish(&births);
+    return rc;
+}
+
+static int act_on(struct lq_store *s, struct ls_memory_job *j, enum lade_job_verb verb,
                   int64_t now_ms)
 {
+    struct ls_memory_home *h = ls_memory_home_of(s);
     if (!j)
         return LADE_NOT_FOUND;
+    if (verb != LADE_JOB_RETRY && lq_flow_has(lb_slice_str(j->id)))
+        return end_of_flow(s, j, verb, now_ms);
     switch (verb) {
     case LADE_JOB_RETRY:
         return retry(h, j, now_ms);
@@ -60,31 +82,37 @@ static int act_on(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_j
 int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
                   const struct lb_slice *id, size_t n, int *outcome, lade_err *err)
 {
-    (void)err;
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     int first = LADE_DONE;
-    for (size_t i = 0; i < n; i++) {
-        outcome[i] = act_on(h, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
-        if (first == LADE_DONE)
+    for (size_t i = 0; i < n && first >= 0; i++) {
+        outcome[i] = act_on(s, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
+        if (first == LADE_DONE || outcome[i] < 0)
             first = outcome[i];
     }
     lr_mutex_unlock(&h->lock);
-    return first;
+    return first < 0 ? lb_fail_nomem(err, "act") : first;
 }
 
 int ls_memory_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
                     size_t *n, lade_err *err)
 {
-    (void)err;
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     struct ls_memory_node *first = NULL;
-    for (*n = 0; q && (first = ls_memory_order_first(&q->order[state])) && *n < max; (*n)++)
-        ls_memory_job_remove(h, ls_memory_job_of(first));
+    int rc = LADE_DONE;
+    size_t done = 0;
+    while (q && (first = ls_memory_order_first(&q->order[state])) && done < max &&
+           rc == LADE_DONE) {
+        rc = act_on(s, ls_memory_job_of(first), LADE_JOB_REMOVE, now);
+        done += rc == LADE_DONE;
+    }
     lr_mutex_unlock(&h->lock);
+    if (rc < 0 && done == 0)
+        return lb_fail_nomem(err, "purge");
+    *n = done;
     return first ? LADE_MORE : LADE_DONE;
 }
 

@@ -1,7 +1,7 @@
 /* op_check.c - reports each broken invariant: place, counts, locks, leases */
 #include <string.h>
 
-#include "store/memory/memory_home.h"
+#include "store/memory/memory_flow.h"
 #include "store/memory/memory_ops.h"
 
 struct check {
@@ -88,6 +88,46 @@ static size_t check_worker(const struct check *c, const struct ls_memory_worker 
     return n;
 }
 
+/* What nodes there are under its name, against what the flow says of them. */
+static void check_node(const struct check *c, struct ls_memory_home *h,
+                       const struct ls_memory_flow *f, uint32_t i)
+{
+    const struct ls_memory_step *step = &f->step[i];
+    char id[LADE_ID_MAX + 1];
+    size_t n = lq_flow_join(id, lb_slice_str(f->id), i);
+    const struct ls_memory_queue *q = ls_memory_queue_find(h, step->queue);
+    const struct ls_memory_job *j = q ? ls_memory_job_find(q, lb_slice(id, n)) : NULL;
+    uint32_t missing = 0;
+    for (uint32_t k = 0; k < step->n_deps; k++)
+        missing += !lq_node_has_passed(f->step[step->dep[k]].state);
+    if (missing != step->missing)
+        find(c, "number of steps that a step waits for is wrong", id);
+    if (step->state == LADE_STEP_ENQUEUED && (!j || ls_memory_state_is_ended(j->state)))
+        find(c, "step is enqueued, but its job is not there or has ended", id);
+    if (step->state == LADE_STEP_WAITING && j)
+        find(c, "step waits, but its job is there", id);
+    if (step->state == LADE_STEP_WAITING && missing == 0 && i < f->n_steps)
+        find(c, "step waits for nothing", id);
+}
+
+static void check_flow(const struct check *c, struct ls_memory_home *h,
+                       const struct ls_memory_flow *f)
+{
+    uint32_t open = 0, failed = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct ls_memory_step *step = &f->step[i];
+        check_node(c, h, f, i);
+        open += i < f->n_steps && step->n_next == 0 && !lq_node_has_passed(step->state);
+        failed += i < f->n_steps && step->policy == LADE_FLOW_FAIL && lq_node_is_down(step->state);
+    }
+    if (open != f->open || failed != f->failed)
+        find(c, "counts of a flow are wrong", f->id);
+    if (f->state != LADE_FLOW_CANCELLED && (f->state == LADE_FLOW_FAILED) != (failed > 0))
+        find(c, "state of a flow and its steps do not agree", f->id);
+    if (f->state != LADE_FLOW_CANCELLED && (f->state == LADE_FLOW_COMPLETED) != (open == 0))
+        find(c, "flow is completed and has open steps, or the other way", f->id);
+}
+
 int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err)
 {
     (void)err;
@@ -101,6 +141,9 @@ int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_er
         active += q->order[LADE_STATE_ACTIVE].n;
     }
     c.queue = "";
+    lb_list_each (it, &h->flows_list) {
+        check_flow(&c, h, LB_CONTAINER_OF(it, struct ls_memory_flow, in_home));
+    }
     lb_list_each (it, &h->workers_list) {
         held += check_worker(&c, LB_CONTAINER_OF(it, struct ls_memory_worker, in_home));
     }

@@ -7,11 +7,11 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "store/memory/memory_home.h"
+#include "store/memory/memory_flow.h"
 #include "store/memory/memory_ops.h"
 
 struct texts {
-    uint8_t *history, *result;
+    uint8_t *history, *result, *of_flow;
 };
 
 static bool copy_texts(struct texts *t, const struct lq_settle *it)
@@ -28,6 +28,12 @@ static bool copy_texts(struct texts *t, const struct lq_settle *it)
             return false;
         memcpy(t->result, it->result.p, it->result.n);
     }
+    if (t->result && lq_flow_has(it->id)) {
+        t->of_flow = lb_malloc(it->result.n);
+        if (!t->of_flow)
+            return false;
+        memcpy(t->of_flow, it->result.p, it->result.n);
+    }
     return true;
 }
 
@@ -36,6 +42,7 @@ static void free_texts(struct texts *t, size_t n)
     for (size_t i = 0; i < n; i++) {
         lb_free(t[i].history);
         lb_free(t[i].result);
+        lb_free(t[i].of_flow);
     }
     lb_free(t);
 }
@@ -75,8 +82,9 @@ static void end(struct lq_store *s, struct ls_memory_job *j, enum lade_state to,
     (void)ls_memory_job_retain(s, q, to, now_ms, false, LQ_TAKE_MAX);
 }
 
-static void settle_job(struct lq_store *s, struct ls_memory_job *j, const struct lq_settle *it,
-                       struct texts *t, int64_t now_ms)
+/* Returns where the job went. */
+static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
+                             const struct lq_settle *it, struct texts *t, int64_t now_ms)
 {
     struct ls_memory_home *h = ls_memory_home_of(s);
     struct ls_memory_queue *q = j->queue;
@@ -116,6 +124,31 @@ static void settle_job(struct lq_store *s, struct ls_memory_job *j, const struct
         ls_memory_job_drop(h, j);
         break;
     }
+    return to;
+}
+
+/* Tells the flow of the job, when there is one, that it ended. */
+static void settle_flow(struct lq_store *s, const struct lq_settle *it, enum lq_to to,
+                        struct texts *t, int64_t now_ms)
+{
+    enum lade_flow_step_state how = lq_node_end_of(to);
+    if (how == LADE_STEP_ENQUEUED || !lq_flow_has(it->id))
+        return;
+    struct lb_mut result = {t->of_flow, t->of_flow ? it->result.n : 0};
+    ls_memory_flow_ended(s, it->id, how, &result, now_ms);
+    t->of_flow = result.p;
+}
+
+/* False when out of memory. */
+static bool prepare_flows(struct ls_memory_home *h, const struct lq_settle *it, size_t n,
+                          struct ls_memory_births *b)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        if (lq_flow_has(it[i].id))
+            ok = ls_memory_flow_prepare(h, b, it[i].id, n - 1);
+    }
+    return ok;
 }
 
 static void settle_all(struct lq_store *s, struct lq_settle *it, size_t n, struct texts *t,
@@ -128,7 +161,7 @@ static void settle_all(struct lq_store *s, struct lq_settle *it, size_t n, struc
         bool own = j && j->owner && j->fence == it[i].fence;
         it[i].outcome = own ? LADE_DONE : LADE_STALE;
         if (own)
-            settle_job(s, j, &it[i], &t[i], now_ms);
+            settle_flow(s, &it[i], settle_job(s, j, &it[i], &t[i], now_ms), &t[i], now_ms);
     }
 }
 
@@ -149,10 +182,16 @@ int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
     }
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
-    settle_all(s, it, n, t, now);
-    int rc = take ? ls_memory_take(s, take, out, now, err) : LADE_DONE;
+    struct ls_memory_births births = {0};
+    bool prepared = prepare_flows(h, it, n, &births);
+    if (prepared)
+        settle_all(s, it, n, t, now);
+    ls_memory_flow_finish(&births);
+    int rc = prepared && take ? ls_memory_take(s, take, out, now, err) : LADE_DONE;
     lr_mutex_unlock(&h->lock);
     free_texts(t, n);
+    if (!prepared)
+        return lb_fail_nomem(err, "settle");
     /* The settles are done and cannot be taken back: the take then counts as one that found nothing. */
     if (rc < 0 && n > 0) {
         out->next_due_ms = 0;

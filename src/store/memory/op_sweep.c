@@ -1,5 +1,5 @@
 /* op_sweep.c - what time does to jobs: promote when due, trim when old */
-#include "store/memory/memory_home.h"
+#include "store/memory/memory_flow.h"
 #include "store/memory/memory_ops.h"
 
 int ls_memory_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
@@ -54,6 +54,9 @@ int ls_memory_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t
         ls_memory_lock_expire(q, now);
         *n += trim_queue(s, q, now, max - *n, &more);
     }
+    bool more_flows;
+    (void)ls_memory_flow_retain(s, now, true, max, &more_flows);
+    more = more || more_flows;
     lr_mutex_unlock(&h->lock);
     return more ? LADE_MORE : LADE_DONE;
 }

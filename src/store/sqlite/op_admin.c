@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -17,9 +18,8 @@ struct act {
     int *outcome;
 };
 
-/* The job and the run that has it. 0, LADE_NOT_FOUND or a failure. */
-static int find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,
-                int64_t *seq, struct ls_sqlite_run *r)
+int ls_sqlite_job_find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,
+                       int64_t *seq, struct ls_sqlite_run *r)
 {
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SEQ);
     if (st) {
@@ -38,31 +38,28 @@ static int find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct
     return rc;
 }
 
-static bool is_ended(int64_t state)
+bool ls_sqlite_state_is_ended(int64_t state)
 {
     return state == LADE_STATE_COMPLETED || state == LADE_STATE_DEAD ||
            state == LADE_STATE_CANCELLED;
 }
 
-/* One stretch to the end of ready; what ended gets all attempts back. */
-static int revive(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct ls_sqlite_run *r,
-                  int64_t off, int64_t k)
+int ls_sqlite_job_revive(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                         const struct ls_sqlite_run *r, int64_t off, int64_t k)
 {
     struct ls_sqlite_run part = ls_sqlite_run_part(r, off, k);
     int rc = ls_sqlite_run_cut(tx, q, r, off, k);
-    if (rc == 0 && is_ended(r->state))
+    if (rc == 0 && ls_sqlite_state_is_ended(r->state))
         rc = ls_sqlite_jobs_renew(tx, part.job, k);
     ls_sqlite_run_to_ready(tx, q, &part);
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, &part);
 }
 
-/* Kill or cancel. */
-static int stop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct ls_sqlite_run *r,
-                int64_t off, const struct act *a, struct lb_slice id)
+int ls_sqlite_job_stop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                       const struct ls_sqlite_run *r, int64_t off, bool kill, struct lb_slice id)
 {
-    bool kill = a->verb == LADE_JOB_KILL;
     struct ls_sqlite_run part = ls_sqlite_run_part(r, off, 1);
-    if (is_ended(r->state) || (r->flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)))
+    if (ls_sqlite_state_is_ended(r->state) || (r->flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)))
         return LADE_WRONG_STATE;
     int rc = ls_sqlite_run_cut(tx, q, r, off, 1);
     if (rc < 0)
@@ -92,41 +89,56 @@ static int remove_job(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     return rc < 0 ? rc : ls_sqlite_stop_add(tx, q, &part, id);
 }
 
-static int act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct act *a, size_t i)
+static int act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct act *a, size_t i,
+                  struct ls_sqlite_flows *flows)
 {
     int64_t seq = 0;
     struct ls_sqlite_run r;
-    int rc = find(tx, q, a->id[i], &seq, &r);
+    int rc = ls_sqlite_job_find(tx, q, a->id[i], &seq, &r);
     if (rc != 0)
         return rc;
     int64_t off = seq - r.job;
+    bool ended = ls_sqlite_state_is_ended(r.state);
     switch (a->verb) {
     case LADE_JOB_RETRY:
         if (r.state == LADE_STATE_READY || r.state == LADE_STATE_ACTIVE)
             return LADE_WRONG_STATE;
-        return revive(tx, q, &r, off, 1);
+        rc = ls_sqlite_job_revive(tx, q, &r, off, 1);
+        return rc == 0 && ended ? ls_sqlite_flow_revived(flows, a->id[i]) : rc;
     case LADE_JOB_KILL:
     case LADE_JOB_CANCEL:
-        return stop(tx, q, &r, off, a, a->id[i]);
+        rc = ls_sqlite_job_stop(tx, q, &r, off, a->verb == LADE_JOB_KILL, a->id[i]);
+        if (rc != 0 || r.state == LADE_STATE_ACTIVE)
+            return rc;
+        return ls_sqlite_flow_ended(flows, a->id[i],
+                                    a->verb == LADE_JOB_KILL ? LADE_STEP_DEAD : LADE_STEP_CANCELLED,
+                                    (struct lb_slice){0});
     case LADE_JOB_REMOVE:
         break;
     }
-    return remove_job(tx, q, &r, off, a->id[i]);
+    rc = remove_job(tx, q, &r, off, a->id[i]);
+    return rc < 0
+               ? rc
+               : ls_sqlite_flow_ended(flows, a->id[i], LADE_STEP_CANCELLED, (struct lb_slice){0});
 }
 
 static int run_act(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct act *a = arg;
     struct ls_sqlite_queue *q;
+    struct ls_sqlite_flows flows;
     int first = 0;
+    ls_sqlite_flows_init(&flows, tx);
     int rc = ls_sqlite_tx_queue(tx, a->queue, &q);
     for (size_t i = 0; i < a->n && rc >= 0; i++) {
-        rc = q ? act_on(tx, q, a, i) : LADE_NOT_FOUND;
+        rc = q ? act_on(tx, q, a, i, &flows) : LADE_NOT_FOUND;
         a->outcome[i] = rc;
         if (first == 0)
             first = rc;
         LB_FAULT("sqlite.act.item");
     }
+    if (rc >= 0)
+        rc = ls_sqlite_flows_flush(&flows);
     return rc < 0 ? rc : first;
 }
 
@@ -161,7 +173,21 @@ static int run_purge(struct ls_sqlite_tx *tx, void *arg)
     int rc = ls_sqlite_tx_queue(tx, w->queue, &q);
     if (rc < 0 || !q)
         return rc;
-    rc = ls_sqlite_jobs_drop(tx, q, w->state, 0, INT64_MAX, (int64_t)w->max, &w->n);
+    struct ls_sqlite_flows flows;
+    ls_sqlite_flows_init(&flows, tx);
+    while (w->n < w->max && rc == 0) {
+        struct ls_sqlite_run r;
+        rc = ls_sqlite_run_first(tx, q, w->state, &r);
+        if (rc == LADE_NOT_FOUND)
+            break;
+        int64_t k = rc == 0 ? LB_MIN(r.n, (int64_t)(w->max - w->n)) : 0;
+        if (rc == 0)
+            rc = ls_sqlite_flow_ended_all(&flows, r.job, k);
+        if (rc == 0)
+            rc = ls_sqlite_jobs_drop(tx, q, w->state, 0, INT64_MAX, k, &w->n);
+    }
+    if (rc >= 0)
+        rc = ls_sqlite_flows_flush(&flows);
     return rc < 0 ? rc : q->count[w->state] > 0 ? LADE_MORE : 0;
 }
 
@@ -191,19 +217,23 @@ static int run_redrive(struct ls_sqlite_tx *tx, void *arg)
     int rc = ls_sqlite_tx_queue(tx, w->queue, &q);
     if (rc < 0 || !q)
         return rc;
-    while (w->n < w->max) {
+    struct ls_sqlite_flows flows;
+    ls_sqlite_flows_init(&flows, tx);
+    while (w->n < w->max && rc == 0) {
         struct ls_sqlite_run r;
         rc = ls_sqlite_run_first(tx, q, LADE_STATE_DEAD, &r);
         if (rc == LADE_NOT_FOUND)
-            return 0;
+            break;
         int64_t k = rc == 0 ? LB_MIN(r.n, (int64_t)(w->max - w->n)) : 0;
         if (rc == 0)
-            rc = revive(tx, q, &r, 0, k);
-        if (rc < 0)
-            return rc;
+            rc = ls_sqlite_flow_revived_all(&flows, r.job, k);
+        if (rc == 0)
+            rc = ls_sqlite_job_revive(tx, q, &r, 0, k);
         w->n += (size_t)k;
     }
-    return q->count[LADE_STATE_DEAD] > 0 ? LADE_MORE : 0;
+    if (rc >= 0)
+        rc = ls_sqlite_flows_flush(&flows);
+    return rc < 0 ? rc : q->count[LADE_STATE_DEAD] > 0 ? LADE_MORE : 0;
 }
 
 int ls_sqlite_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n, lade_err *err)

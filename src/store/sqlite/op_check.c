@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "store/sqlite/checkpoint.h"
+#include "store/sqlite/flow.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -190,6 +191,8 @@ static int check_all(struct check *c)
                         false);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_WORKER_LOST, "a lease has no worker; first job", false);
+    if (rc == 0)
+        rc = ls_sqlite_flows_check(&c->tx, c->report, c->ctx);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_STOP_LOOSE, "a stop request has no worker", true);
     ls_sqlite_tx_rollback(&c->tx);

@@ -15,8 +15,8 @@
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 
-/* A read transaction on the connection for readers. `tx` is used for its error handling; nothing is written. */
-static int enter(struct ls_sqlite *s, struct ls_sqlite_tx *tx, const char *op, lade_err *err)
+int ls_sqlite_read_enter(struct ls_sqlite *s, struct ls_sqlite_tx *tx, const char *op,
+                         lade_err *err)
 {
     lr_mutex_lock(&s->read_lock);
     ls_sqlite_tx_init(tx, s, &s->read);
@@ -27,7 +27,7 @@ static int enter(struct ls_sqlite *s, struct ls_sqlite_tx *tx, const char *op, l
     return ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_BEGIN_READ));
 }
 
-static int leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc)
+int ls_sqlite_read_leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc)
 {
     ls_sqlite_tx_rollback(tx);
     ls_sqlite_tx_fini(tx);
@@ -74,14 +74,14 @@ int ls_sqlite_queues(struct lq_store *s, struct lb_arena *arena, const char ***n
     struct ls_sqlite_tx tx;
     const char **all = none;
     size_t found = 0;
-    int rc = enter(ss, &tx, "queues", err);
+    int rc = ls_sqlite_read_enter(ss, &tx, "queues", err);
     if (rc == 0)
         rc = read_names(&tx, arena, &all, &found);
     if (rc == 0) {
         *name = all;
         *n = found;
     }
-    return leave(ss, &tx, rc);
+    return ls_sqlite_read_leave(ss, &tx, rc);
 }
 
 /* The age of the first job of each level; the oldest of them. */
@@ -145,12 +145,12 @@ int ls_sqlite_count(struct lq_store *s, const char *queue, lade_queue_info *out,
     struct ls_sqlite *ss = ls_sqlite_of(s);
     struct ls_sqlite_tx tx;
     lade_queue_info info = {0};
-    int rc = enter(ss, &tx, "count", err);
+    int rc = ls_sqlite_read_enter(ss, &tx, "count", err);
     if (rc == 0)
         rc = read_count(&tx, queue, &info);
     if (rc == 0)
         *out = info;
-    return leave(ss, &tx, rc);
+    return ls_sqlite_read_leave(ss, &tx, rc);
 }
 
 /* get, list -------------------------------------------------------------------------------------------------------- */
@@ -261,12 +261,12 @@ int ls_sqlite_get(struct lq_store *s, const char *queue, struct lb_slice id, str
     struct ls_sqlite *ss = ls_sqlite_of(s);
     struct ls_sqlite_tx tx;
     size_t before = out->n;
-    int rc = enter(ss, &tx, "get", err);
+    int rc = ls_sqlite_read_enter(ss, &tx, "get", err);
     if (rc == 0)
         rc = read_job(&tx, queue, id, out);
     if (rc != 0)
         out->n = before;
-    return leave(ss, &tx, rc);
+    return ls_sqlite_read_leave(ss, &tx, rc);
 }
 
 /* The next job of a listing, as rank and position: what lies before it has been listed. */
@@ -346,16 +346,16 @@ int ls_sqlite_list(struct lq_store *s, const char *queue, enum lade_state state,
     size_t before = out->n;
     if (cursor->at[0] != 0 && !read_cursor(cursor, &at))
         return lb_fail(err, LADE_EINVAL, "list", "the cursor is not one of this store's listings");
-    int rc = enter(ss, &tx, "list", err);
+    int rc = ls_sqlite_read_enter(ss, &tx, "list", err);
     if (rc == 0)
         rc = read_list(&tx, queue, state, &at, limit, out);
     if (rc < 0) {
         out->n = before;
-        return leave(ss, &tx, rc);
+        return ls_sqlite_read_leave(ss, &tx, rc);
     }
     (void)snprintf(cursor->at, sizeof(cursor->at), "%" PRId64 ":%" PRId64, at.rank, at.pos);
     cursor->done = rc == LADE_NOT_FOUND;
-    return leave(ss, &tx, out->n == before ? LADE_EMPTY : 0);
+    return ls_sqlite_read_leave(ss, &tx, out->n == before ? LADE_EMPTY : 0);
 }
 
 /* workers ---------------------------------------------------------------------------------------------------------- */
@@ -424,12 +424,12 @@ int ls_sqlite_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_in
     struct ls_sqlite_tx tx;
     lade_worker_info *all = NULL;
     size_t found = 0;
-    int rc = enter(ss, &tx, "workers", err);
+    int rc = ls_sqlite_read_enter(ss, &tx, "workers", err);
     if (rc == 0)
         rc = read_workers(&tx, arena, &all, &found);
     if (rc == 0) {
         *out = all;
         *n = found;
     }
-    return leave(ss, &tx, rc);
+    return ls_sqlite_read_leave(ss, &tx, rc);
 }

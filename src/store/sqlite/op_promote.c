@@ -1,6 +1,7 @@
 /* op_promote.c - scheduled | retrying -> ready when due; trim: what was kept long enough goes */
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/flow.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
 
@@ -152,6 +153,10 @@ static int run_trim(struct ls_sqlite_tx *tx, void *arg)
         if (rc == 0 && q)
             rc = trim_queue(tx, w, q);
     }
+    bool more = false;
+    if (rc == 0)
+        rc = ls_sqlite_flows_trim(tx, w->max, &more);
+    w->more = w->more || more;
     return rc;
 }
 

@@ -243,9 +243,9 @@ static int put_many(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it, s
     return rc;
 }
 
-static int run(struct ls_sqlite_tx *tx, void *arg)
+int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
 {
-    struct put p = *(struct put *)arg;
+    struct put p = {.it = put, .n = n};
     int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
     tx->grows = true;
     for (size_t i = 0, k = 1; i < p.n && rc == 0; i += k) {
@@ -255,6 +255,12 @@ static int run(struct ls_sqlite_tx *tx, void *arg)
         LB_FAULT("sqlite.put.jobs");
     }
     return rc < 0 ? rc : flush(tx, &p);
+}
+
+static int run(struct ls_sqlite_tx *tx, void *arg)
+{
+    const struct put *p = arg;
+    return ls_sqlite_put_run(tx, p->it, p->n);
 }
 
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -16,6 +17,7 @@ struct settle {
     struct lq_settle *it;
     size_t n;
     struct ls_sqlite_take take; /* ask NULL: none */
+    struct ls_sqlite_flows flows;
 };
 
 /* How many items from the first on can be settled as one stretch of r, by what they ask; at least 1. */
@@ -108,7 +110,20 @@ static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sq
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, r);
 }
 
-static int settle_stretch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+/* Tells the flows of k settled jobs, of those that have one. */
+static int tell_flows(struct ls_sqlite_flows *f, const struct lq_settle *it, size_t k,
+                      enum lq_to to)
+{
+    enum lade_flow_step_state how = lq_node_end_of(to);
+    int rc = 0;
+    for (size_t i = 0; i < k && rc == 0 && how != LADE_STEP_ENQUEUED; i++) {
+        if (lq_flow_has(it[i].id))
+            rc = ls_sqlite_flow_ended(f, it[i].id, how, it[i].result);
+    }
+    return rc;
+}
+
+static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                           const struct ls_sqlite_run *r, struct lq_settle *it, size_t k)
 {
     int64_t off = (int64_t)it->fence - r->pos;
@@ -123,19 +138,22 @@ static int settle_stretch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     LB_FAULT("sqlite.settle.cut");
     if (rc < 0)
         return rc;
-    if (!(flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)))
-        return send(tx, q, &part, it);
-    rc = ls_sqlite_stop_del(tx, q, &part);
-    if (rc < 0 || it->to == LQ_TO_COMPLETED)
-        return rc < 0 ? rc : send(tx, q, &part, it);
     struct lq_settle ended = *it;
-    ended.to = flags & LS_SQLITE_KILL ? LQ_TO_DEAD : LQ_TO_CANCELLED;
-    ended.reason = LQ_REASON_KILLED;
-    return send(tx, q, &part, &ended);
+    if (flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL)) {
+        rc = ls_sqlite_stop_del(tx, q, &part);
+        if (it->to != LQ_TO_COMPLETED) {
+            ended.to = flags & LS_SQLITE_KILL ? LQ_TO_DEAD : LQ_TO_CANCELLED;
+            ended.reason = LQ_REASON_KILLED;
+        }
+    }
+    if (rc == 0)
+        rc = send(tx, q, &part, &ended);
+    return rc < 0 ? rc : tell_flows(&s->flows, it, k, ended.to);
 }
 
 /* Settles the first item and those that go with it: *done items. */
-static int settle_some(struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n, size_t *done)
+static int settle_some(struct settle *s, struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n,
+                       size_t *done)
 {
     struct ls_sqlite_queue *q;
     struct ls_sqlite_run r;
@@ -152,17 +170,20 @@ static int settle_some(struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n, 
     if (rc < 0 || k == 0)
         return rc;
     *done = k;
-    return settle_stretch(tx, q, &r, it, k);
+    return settle_stretch(s, tx, q, &r, it, k);
 }
 
 static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     struct settle *s = arg;
     int rc = 0;
+    ls_sqlite_flows_init(&s->flows, tx);
     for (size_t i = 0, k = 1; i < s->n && rc == 0; i += k) {
-        rc = settle_some(tx, &s->it[i], s->n - i, &k);
+        rc = settle_some(s, tx, &s->it[i], s->n - i, &k);
         LB_FAULT("sqlite.settle.item");
     }
+    if (rc == 0)
+        rc = ls_sqlite_flows_flush(&s->flows);
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0 && s->n > 0; q = q->link)
         rc = ls_sqlite_jobs_retain(tx, q, (int64_t)s->n);
     if (rc < 0 || !s->take.ask)

@@ -69,6 +69,22 @@ LADE_CHECKED int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlit
                                         struct ls_sqlite_run *r, enum lade_state state,
                                         enum lq_reason reason);
 
+/* op_put.c: new -> ready | scheduled; the outcomes are in the items. */
+LADE_CHECKED int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n);
+
+/* op_admin.c */
+/* The job and the run that has it. 0, LADE_NOT_FOUND or a failure. */
+LADE_CHECKED int ls_sqlite_job_find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                                    struct lb_slice id, int64_t *seq, struct ls_sqlite_run *r);
+/* [off, off + k) of r to the end of ready; what had ended gets all attempts back. */
+LADE_CHECKED int ls_sqlite_job_revive(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                                      const struct ls_sqlite_run *r, int64_t off, int64_t k);
+/* Kills or cancels job off of r; an active one is marked. 0, LADE_WRONG_STATE or a failure. */
+LADE_CHECKED int ls_sqlite_job_stop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                                    const struct ls_sqlite_run *r, int64_t off, bool kill,
+                                    struct lb_slice id);
+bool ls_sqlite_state_is_ended(int64_t state);
+
 /* Frees the locks that hold only until a job is first taken. */
 LADE_CHECKED int ls_sqlite_locks_start(struct ls_sqlite_tx *tx, int64_t seq, int64_t n);
 /* Deletes jobs that were cut, with their locks. */

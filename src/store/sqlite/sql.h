@@ -12,6 +12,9 @@
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
     "total_enqueued, total_completed, total_failed, total_dead, name"
 
+#define LS_SQLITE_FLOW \
+    "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
+
 #define LS_SQLITE_STATEMENTS(X)                                                                    \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(BEGIN_READ, "BEGIN")                                                                         \
@@ -112,7 +115,44 @@
     X(STOP_DEL_ONE, "DELETE FROM stop WHERE worker = ?1 AND fence = ?2 AND queue = ?3")            \
     X(STOP_DEL_ALL, "DELETE FROM stop WHERE worker = ?1")                                          \
     X(STOP_LOOSE, "SELECT s.queue, s.id FROM stop s LEFT JOIN worker w ON w.num = s.worker "       \
-                  "WHERE w.num IS NULL")
+                  "WHERE w.num IS NULL")                                                           \
+    /* flows */                                                                                    \
+    X(FLOW_ANY, "SELECT 1 FROM flow LIMIT 1")                                                      \
+    X(FLOW_GET, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE id = ?1")                               \
+    X(FLOW_BELOW, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE num < ?1 ORDER BY num DESC LIMIT ?2") \
+    X(FLOW_ADD,                                                                                    \
+      "INSERT INTO flow (id, name, state, steps, nodes, open, failed, siblings, created, "         \
+      "finished) VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, 0) "                                    \
+      "ON CONFLICT (id) DO NOTHING")                                                               \
+    X(FLOW_SET,                                                                                    \
+      "UPDATE flow SET state = ?2, open = ?3, failed = ?4, finished = ?5 WHERE num = ?1")          \
+    X(FLOW_DEL, "DELETE FROM flow WHERE num = ?1")                                                 \
+    X(FLOW_DEL_STEPS, "DELETE FROM flow_step WHERE num BETWEEN ?1 AND ?2")                         \
+    X(FLOW_DEL_NODES, "DELETE FROM flow_node WHERE num BETWEEN ?1 AND ?2")                         \
+    X(FLOW_COUNT, "SELECT count(*) FROM flow WHERE state = ?1")                                    \
+    X(FLOW_OLDEST, "SELECT num, nodes, finished FROM flow WHERE state = ?1 "                       \
+                   "ORDER BY finished LIMIT 1")                                                    \
+    X(STEP_ADD, "INSERT INTO flow_step (num, queue, kind, level, policy, whn, when_ms, deps, "     \
+                "next, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")                    \
+    X(STEP_JOB, "SELECT queue, level, whn, when_ms, body FROM flow_step WHERE num = ?1")           \
+    X(STEP_QUEUE, "SELECT queue FROM flow_step WHERE num = ?1")                                    \
+    X(STEP_DEPS, "SELECT deps FROM flow_step WHERE num = ?1")                                      \
+    X(STEP_LOOK, "SELECT s.queue, s.kind, n.state, s.policy, s.deps, n.missing, s.next "           \
+                 "FROM flow_step s JOIN flow_node n ON n.num = s.num "                             \
+                 "WHERE s.num BETWEEN ?1 AND ?2 ORDER BY s.num")                                   \
+    X(NODE_ADD, "INSERT INTO flow_node (num, state, missing) VALUES (?1, ?2, ?3)")                 \
+    X(NODE_GET, "SELECT n.state, n.missing, s.policy, s.next FROM flow_node n "                    \
+                "JOIN flow_step s ON s.num = n.num WHERE n.num = ?1")                              \
+    X(NODE_ALL, "SELECT n.state, n.missing, s.policy FROM flow_node n "                            \
+                "JOIN flow_step s ON s.num = n.num WHERE n.num BETWEEN ?1 AND ?2 ORDER BY n.num")  \
+    X(NODE_SET, "UPDATE flow_node SET state = ?2 WHERE num = ?1")                                  \
+    X(NODE_END, "UPDATE flow_node SET state = ?2, result = ?3 WHERE num = ?1")                     \
+    X(NODE_PASS, "UPDATE flow_node SET missing = missing - 1 WHERE num = ?1 "                      \
+                 "RETURNING missing, state")                                                       \
+    X(NODE_RESULT, "SELECT state, result FROM flow_node WHERE num = ?1")                           \
+    X(NODE_DOWN, "SELECT num, state, result FROM flow_node WHERE num BETWEEN ?1 AND ?2 "           \
+                 "AND state IN (3, 4) ORDER BY num")                                               \
+    X(JOB_OF_FLOW, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 AND instr(id, '~') > 0")
 
 enum ls_sqlite_sql {
 

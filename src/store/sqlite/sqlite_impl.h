@@ -33,6 +33,14 @@ static inline struct ls_sqlite *ls_sqlite_of(struct lq_store *s)
 /* The store's clock. */
 int64_t ls_sqlite_now_ms(const struct ls_sqlite *s);
 
+/*
+ * op_list.c: a read transaction on the connection for readers. `tx` is used for its error handling; nothing is written.
+ * Leave is owed whatever enter gave; it returns rc.
+ */
+LADE_CHECKED int ls_sqlite_read_enter(struct ls_sqlite *s, struct ls_sqlite_tx *tx, const char *op,
+                                      lade_err *err);
+int ls_sqlite_read_leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc);
+
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
@@ -66,5 +74,14 @@ int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_sqlite_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,
                       lade_err *err);
 int ls_sqlite_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+int ls_sqlite_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
+int ls_sqlite_flow_get(struct lq_store *s, struct lb_slice id, struct lq_flow_row_vec *out,
+                       lade_err *err);
+int ls_sqlite_flow_list(struct lq_store *s, lade_cursor *cursor, size_t limit,
+                        struct lq_flow_row_vec *out, lade_err *err);
+int ls_sqlite_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node, size_t first,
+                          size_t max, struct lq_input_vec *out, lade_err *err);
+int ls_sqlite_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
+                       lade_err *err);
 
 #endif

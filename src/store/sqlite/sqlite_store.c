@@ -148,5 +148,10 @@ const struct lq_store_ops ls_sqlite_ops = {
     .forget = ls_sqlite_forget,
     .workers = ls_sqlite_workers,
     .check = ls_sqlite_check,
+    .flow_put = ls_sqlite_flow_put,
+    .flow_get = ls_sqlite_flow_get,
+    .flow_list = ls_sqlite_flow_list,
+    .flow_inputs = ls_sqlite_flow_inputs,
+    .flow_act = ls_sqlite_flow_act,
     .notice = take_notice,
 };

@@ -131,7 +131,7 @@ async fn drain(run: &mut Run, bench: u64, plan: Plan) -> Outcome<()> {
         ready(Ok(result.clone()))
     });
     let last = work.wait().await?;
-    let own = scenarios::settled(&mut Server::connect(&run.url)?).await?;
+    let own = scenarios::settled(&mut Server::connect(&run.url)?)?;
     let begin = window.opened()?;
     window.close(run, bench, Some((warmup + bench, last)), own)?;
     work.save(run);
@@ -293,7 +293,7 @@ pub async fn latency(run: &mut Run) -> Outcome<()> {
     let last = work.wait().await?;
     pace.join()
         .map_err(|_| Failure::Run("the producer's thread panicked".into()))?;
-    let own = scenarios::settled(&mut Server::connect(&run.url)?).await?;
+    let own = scenarios::settled(&mut Server::connect(&run.url)?)?;
     let begin = window.opened()?;
     window.close(run, bench, Some((total, last)), own)?;
     work.save(run);
