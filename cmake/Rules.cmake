@@ -43,6 +43,8 @@ function(lade_library name)
 endfunction()
 
 # lade_test(LAYER FILE [LABEL unit] [TIMEOUT 30] [NAME x] [ARGS ...] [SOURCES ...] DEPS ...)
+# TIMEOUT is what the test takes at most on a quiet machine; it is ended after ten times that or 15 minutes, so that only what
+# hangs is.
 # One executable, one CTest entry LAYER/NAME. Exit 77 is a skip, which fails CI.
 function(lade_test layer file)
   cmake_parse_arguments(A "" "LABEL;TIMEOUT;NAME" "DEPS;ARGS;SOURCES" ${ARGN})
@@ -58,6 +60,10 @@ function(lade_test layer file)
   endif()
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 30)
+  endif()
+  math(EXPR A_TIMEOUT "10 * ${A_TIMEOUT}")
+  if(A_TIMEOUT GREATER 900)
+    set(A_TIMEOUT 900)
   endif()
   set(exe test_${layer}_${file})
   if(NOT TARGET ${exe})

@@ -241,7 +241,7 @@ const char *log_text(void)
 int end_lade(struct ts_proc *p)
 {
     ts_proc_signal(p, SIGTERM);
-    if (!ts_proc_wait(p, INT64_C(40) * 1000 * 1000 * 1000))
+    if (!ts_proc_wait(p, INT64_C(120) * 1000 * 1000 * 1000))
         fail_msg("the worker did not end at TERM: %s", log_text());
     return ts_proc_code(p);
 }

@@ -30,7 +30,7 @@
 #include "support/redis_server.h"
 #include "support/tmpdir.h"
 
-#define CLI_RUN_DEADLINE (INT64_C(60) * 1000 * 1000 * 1000)
+#define CLI_RUN_DEADLINE (INT64_C(180) * 1000 * 1000 * 1000)
 
 struct cli_run {
     int code; /* exit status, or 128 + signal */

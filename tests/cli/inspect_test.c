@@ -354,7 +354,7 @@ static void a_stuck_job_is_found_seen_and_removed_while_it_runs(void **state)
     struct lade_id_text id = enqueue("poison", "p");
     START(&p, "work", "--exec", "exec sleep 300", "--name", "w-1", "--lease", "1s", "--sweep",
           "100ms", "--shutdown-timeout", "1s");
-    assert_true(TS_UNTIL(SECONDS(20), strcmp(state_of(id.text), "active") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(id.text), "active") == 0));
     RUN(&r, "job", "ls", "--state", "running", "--json");
     assert_code(&r, 0);
     json_t *list = run_json(&r);
@@ -398,7 +398,7 @@ static void a_poison_job_is_removed_between_runs_and_stays_gone(void **state)
     struct ts_proc again;
     struct lade_id_text id = enqueue("poison", "p");
     START(&p, "work", "--exec", "exec sleep 300", "--lease", "1s");
-    assert_true(TS_UNTIL(SECONDS(20), strcmp(state_of(id.text), "active") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(id.text), "active") == 0));
     ts_proc_kill(&p);
     RUN(&r, "job", "ls", "-s", "active", "-o", "ndjson");
     assert_code(&r, 0);
@@ -407,9 +407,9 @@ static void a_poison_job_is_removed_between_runs_and_stays_gone(void **state)
     assert_code(&r, 0);
     struct lade_id_text other = enqueue("fine", "p");
     START(&again, "work", "--exec", "true", "--lease", "1s", "--sweep", "50ms");
-    assert_true(TS_UNTIL(SECONDS(20), strcmp(state_of(other.text), "completed") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(other.text), "completed") == 0));
     assert_true(
-        TS_UNTIL(SECONDS(20), (RUN(&r, "worker", "ls", "-o", "ndjson"), count_lines(r.out) == 1)));
+        TS_UNTIL(SECONDS(60), (RUN(&r, "worker", "ls", "-o", "ndjson"), count_lines(r.out) == 1)));
     assert_string_equal(state_of(id.text), "gone");
     assert_int_equal(end_lade(&again), 0);
     assert_string_equal(state_of(id.text), "gone");

@@ -51,7 +51,7 @@ static void a_worker_stopped_and_continued_again_and_again_finishes_its_jobs(voi
         ts_nap_ms(100);
         ts_proc_signal(&p, SIGCONT);
     }
-    assert_true(ts_proc_wait(&p, SECONDS(60)));
+    assert_true(ts_proc_wait(&p, SECONDS(180)));
     assert_int_equal(ts_proc_code(&p), 0);
     assert_int_equal(total_of("total_completed"), N_JOBS);
     assert_int_equal(total_of("total_failed"), 0);
@@ -74,7 +74,7 @@ static void storms_of_winch_and_chld_change_nothing(void **state)
         ts_proc_signal(&p, SIGCONT);
         ts_nap_ms(1);
     }
-    assert_true(ts_proc_wait(&p, SECONDS(60)));
+    assert_true(ts_proc_wait(&p, SECONDS(180)));
     assert_int_equal(ts_proc_code(&p), 0);
     assert_int_equal(total_of("total_completed"), N_JOBS);
     assert_int_equal(total_of("total_failed"), 0);
@@ -182,11 +182,11 @@ static void check_init(bool in_namespace)
     pid_t pid = start_as_init(command, in_namespace);
     assert_true(pid > 0);
     bool done =
-        TS_UNTIL(SECONDS(20), total_of("total_completed") == 5 && count_lines("ended") == 5);
-    bool clean = TS_UNTIL(SECONDS(10), count_zombies(pid) == 0);
+        TS_UNTIL(SECONDS(60), total_of("total_completed") == 5 && count_lines("ended") == 5);
+    bool clean = TS_UNTIL(SECONDS(60), count_zombies(pid) == 0);
     (void)kill(pid, SIGTERM);
     pid_t ended = 0;
-    if (!TS_UNTIL(SECONDS(20), (ended = waitpid(pid, &status, WNOHANG)) != 0)) {
+    if (!TS_UNTIL(SECONDS(60), (ended = waitpid(pid, &status, WNOHANG)) != 0)) {
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, &status, 0);
         fail_msg("TERM was ignored");

@@ -35,7 +35,7 @@ static int run_at_terminal(const char *typed, char *said, const char *const *arg
         _exit(126);
     }
     assert_int_equal(write(tty, typed, strlen(typed)), (ssize_t)strlen(typed));
-    int64_t deadline = lb_deadline_in(SECONDS(60));
+    int64_t deadline = lb_deadline_in(SECONDS(180));
     for (;;) {
         struct pollfd p = {.fd = tty, .events = POLLIN};
         (void)poll(&p, 1, 1000);

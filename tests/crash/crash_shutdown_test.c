@@ -6,7 +6,8 @@
 static void start_worker(struct ts_fix *f, struct ts_proc *p, int grace_ms)
 {
     ts_rig_worker(&f->r, p,
-                  &(struct ts_worker_args){.name = "a", .concurrency = 1, .grace_ms = grace_ms});
+                  &(struct ts_worker_args){
+                      .name = "a", .concurrency = 1, .grace_ms = grace_ms, .lease_ms = TS_CALM_MS});
     assert_true(ts_rig_wait_worker(f->q, "a", TS_SOON));
 }
 
@@ -86,7 +87,7 @@ static void second_term_does_not_wait_for_the_grace(void **state)
     assert_false(ts_proc_wait(&f->a, 300 * LADE_MILLISECOND));
     assert_int_equal(ts_rig_state(f->q, "running"), LADE_STATE_ACTIVE);
     ts_proc_signal(&f->a, SIGTERM);
-    assert_true(ts_proc_wait(&f->a, 10 * LADE_SECOND));
+    assert_true(ts_proc_wait(&f->a, TS_SOON)); /* half of the grace */
     assert_int_equal(ts_proc_code(&f->a), 0);
     assert_int_equal(ts_rig_state(f->q, "running"), LADE_STATE_READY);
 }
@@ -144,18 +145,16 @@ static void c015_worker_as_pid_1_ends_on_term(void **state)
         return;
     }
     assert_true(ts_rig_wait_worker(f->q, "b", TS_SOON));
-    int64_t start = lb_clock_mono();
     assert_int_equal(kill(first_child(f->b.pid), SIGTERM), 0);
     assert_true(ts_proc_wait(&f->b, TS_SOON));
     assert_int_equal(ts_proc_code(&f->b), 0);
-    assert_true(lb_clock_mono() - start < 5 * LADE_SECOND);
 }
 
 /* C-016: stopping and continuing everything again and again, and signals nobody asked for, end nothing. */
 static void c016_suspension_and_signal_storms_end_nothing(void **state)
 {
     struct ts_fix *f = *state;
-    struct ts_worker_args worker = {.name = "a", .lease_ms = 3000};
+    struct ts_worker_args worker = {.name = "a", .lease_ms = TS_CALM_MS};
     ts_rig_worker(&f->r, &f->a, &worker);
     int n = ts_rig_rounds(400);
     struct ts_producer_args producer = {.kind = "sleep", .payload = "5", .n = n, .pause_ms = 5};

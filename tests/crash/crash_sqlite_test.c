@@ -67,8 +67,9 @@ static void c046_eight_processes_on_one_file_see_no_busy(void **state)
     for (int i = 0; i < 4; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "w%d", i);
-        ts_rig_worker(&f->r, &worker[i],
-                      &(struct ts_worker_args){.name = name, .no_sync = true, .lease_ms = 5000});
+        ts_rig_worker(
+            &f->r, &worker[i],
+            &(struct ts_worker_args){.name = name, .no_sync = true, .lease_ms = TS_CALM_MS});
         ts_rig_producer(
             &f->r, &producer[i],
             &(struct ts_producer_args){.n = n, .batch = i == 0 ? 10 : 1, .no_sync = true});
@@ -93,9 +94,9 @@ static void c047_heartbeats_ride_through_a_lock_held_again_and_again(void **stat
     struct ts_fix *f = *state;
     struct holder h = {.begin = "BEGIN IMMEDIATE", .hold_ms = 900, .pause_ms = 300};
     ts_rig_worker(&f->r, &f->a,
-                  &(struct ts_worker_args){.name = "a", .concurrency = 10, .lease_ms = 2500});
+                  &(struct ts_worker_args){.name = "a", .concurrency = 10, .lease_ms = 4000});
     ts_rig_worker(&f->r, &f->b,
-                  &(struct ts_worker_args){.name = "b", .concurrency = 10, .lease_ms = 2500});
+                  &(struct ts_worker_args){.name = "b", .concurrency = 10, .lease_ms = 4000});
     assert_true(ts_rig_wait_worker(f->q, "a", TS_SOON));
     assert_true(ts_rig_wait_worker(f->q, "b", TS_SOON));
     start_holder(&h, f);

@@ -19,7 +19,7 @@ void ts_local_open(struct ts_local *l, struct ts_rig *r, lade *q, const lade_wor
     *l = (struct ts_local){.rig = r, .role = {.dir = r->ledger_dir, .ledger = &r->ledger}};
     c.no_signals = true;
     if (!c.lease)
-        c.lease = TS_LEASE_MS * LADE_MILLISECOND;
+        c.lease = TS_CALM_MS * LADE_MILLISECOND;
     if (!c.sweep)
         c.sweep = TS_SWEEP_MS * LADE_MILLISECOND;
     if (!c.log) {

@@ -29,7 +29,7 @@ struct ts_local {
     lade_err err;
 };
 
-/* Opens with a short lease and sweep, without signals and with its log in the ledger unless the config says otherwise.
+/* Opens with a short sweep, without signals and with its log in the ledger unless the config says otherwise.
  * Aborts when it cannot. */
 void ts_local_open(struct ts_local *l, struct ts_rig *r, lade *q, const lade_worker_config *config);
 /* Registers the kinds of rig.h. */

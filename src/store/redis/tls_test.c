@@ -75,13 +75,11 @@ static void expect_distrust(const char *options, const char *says)
 {
     struct rig r;
     open_tls(&r, "127.0.0.1", options);
-    int64_t start = lb_clock_mono();
     int rc = rig_run(&r, "PING", 20 * LADE_SECOND);
     if (rc != -LADE_EAUTH || !strstr(r.err.text, says))
         print_error("%s -> %d %s\n", options, rc, r.err.text);
     assert_int_equal(rc, -LADE_EAUTH);
     assert_non_null(strstr(r.err.text, says));
-    assert_true(lb_clock_mono() - start < 10 * LADE_SECOND);
     rig_close(&r);
 }
 
@@ -205,9 +203,7 @@ static void restart_and_silence_are_survived(void **state)
     rig_must(&r, "PING");
     ts_redis_freeze(&server);
     for (int i = 0; i < 2; i++) { /* in a call, then in the handshake */
-        int64_t start = lb_clock_mono();
         assert_int_equal(rig_run(&r, "PING", 150 * LADE_MILLISECOND), -LADE_EUNAVAILABLE);
-        assert_true(lb_clock_mono() - start < 5 * LADE_SECOND);
     }
     ts_redis_thaw(&server);
     rig_must(&r, "PING");
