@@ -45,6 +45,12 @@ struct ls_redis_conn_config {
     const struct ls_redis_script_table
         *scripts; /* loaded after each connect; NULL = none; borrowed */
     bool no_spin; /* never spin for replies: blocking connections */
+    /*
+     * Atomic, the owner's, set by the first connect of any of its connections that succeeds. Until then a server that is not
+     * there (refused, no socket file) fails a connect at once: it is more likely the wrong address than an outage. NULL = it is
+     * an outage always.
+     */
+    bool *reached;
 };
 
 /* Makes the object; does not dial. 0, -LADE_ENOMEM, or -LADE_EUNSUPPORTED (rediss:// without TLS in this build). */

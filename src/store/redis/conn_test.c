@@ -200,6 +200,35 @@ static void absent_server_is_tried_until_the_deadline(void **state)
     rig_close(&r);
 }
 
+static void server_that_was_never_there_fails_at_once_and_one_that_was_is_waited_for(void **state)
+{
+    (void)state;
+    static const char *const absent[] = {"unix:///nonexistent/redis.sock", "redis://127.0.0.1:1"};
+    for (size_t i = 0; i < LB_ARRAY_LEN(absent); i++) {
+        struct rig r;
+        bool reached = false;
+        struct ls_redis_conn_config config = {
+            .name = "lade", .connect_timeout = LADE_SECOND, .reached = &reached};
+        rig_open(&r, absent[i], &config);
+        int64_t end = lb_deadline_in(60 * LADE_SECOND);
+        assert_int_equal(ls_redis_conn_connect(r.c, end, &r.err), -LADE_EUNAVAILABLE);
+        assert_true(lb_clock_mono() < end);
+        reached = true;
+        int64_t soon = lb_deadline_in(200 * LADE_MILLISECOND);
+        assert_int_equal(ls_redis_conn_connect(r.c, soon, &r.err), -LADE_EUNAVAILABLE);
+        assert_true(lb_clock_mono() >= soon);
+        rig_close(&r);
+    }
+    struct rig r;
+    bool reached = false;
+    struct ls_redis_conn_config config = {
+        .name = "lade", .connect_timeout = 5 * LADE_SECOND, .reached = &reached};
+    rig_open(&r, server.url, &config);
+    rig_must(&r, "PING");
+    assert_true(reached);
+    rig_close(&r);
+}
+
 static void unknown_host_name_fails_at_once(void **state)
 {
     (void)state;
@@ -516,6 +545,7 @@ int main(void)
         cmocka_unit_test(acl_that_forbids_a_command_is_an_access_failure),
         cmocka_unit_test(server_without_hello_is_spoken_to_in_protocol_2),
         cmocka_unit_test(absent_server_is_tried_until_the_deadline),
+        cmocka_unit_test(server_that_was_never_there_fails_at_once_and_one_that_was_is_waited_for),
         cmocka_unit_test(unknown_host_name_fails_at_once),
         cmocka_unit_test(long_pipeline_keeps_its_order),
         cmocka_unit_test(reply_over_the_limit_is_refused_and_the_next_one_is_fine),

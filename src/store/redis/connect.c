@@ -10,6 +10,7 @@
  */
 #include "store/redis/conn_inner.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,14 +258,24 @@ int ls_redis_conn_load_scripts(struct ls_redis_conn *c, int64_t deadline, bool *
 
 /* connect ---------------------------------------------------------------------------------------------------------- */
 
+/* Nobody listens there, and nobody ever did as far as we know. */
+static bool is_absent(const struct ls_redis_conn *c)
+{
+    int errnum = c->sock.errnum;
+    return (errnum == ECONNREFUSED || errnum == ENOENT) && c->config.reached &&
+           !__atomic_load_n(c->config.reached, __ATOMIC_RELAXED);
+}
+
 static int try_once(struct attempt *a)
 {
     struct ls_redis_conn *c = a->c;
     ls_redis_conn_drop(c);
     int rc =
         ls_redis_socket_open(&c->sock, c->config.url, c->tls_ctx, a->deadline, &a->again, a->err);
-    if (rc < 0)
+    if (rc < 0) {
+        a->again = a->again && !is_absent(c);
         return rc;
+    }
     c->handshaking = true;
     rc = greet(a);
     if (rc == 0)
@@ -276,6 +287,8 @@ static int try_once(struct attempt *a)
     }
     c->idle_since = lb_clock_mono();
     c->generation++;
+    if (c->config.reached)
+        __atomic_store_n(c->config.reached, true, __ATOMIC_RELAXED);
     return 0;
 }
 

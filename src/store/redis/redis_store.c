@@ -64,6 +64,7 @@ int ls_redis_conn_make(struct ls_redis_store *s, bool blocking, struct ls_redis_
         .connect_timeout = s->base.config.connect_timeout_ms * LADE_MILLISECOND,
         .scripts = blocking ? NULL : &ls_redis_scripts,
         .no_spin = blocking,
+        .reached = &s->reached,
     };
     return ls_redis_conn_open(out, &config, err);
 }

@@ -111,6 +111,7 @@ static int dial_unix(struct ls_redis_socket *s, const struct ls_redis_url *url, 
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", url->path);
     int errnum = dial(s, AF_UNIX, (const struct sockaddr *)&addr, sizeof(addr), deadline);
+    s->errnum = errnum;
     return errnum ? fail_dial_errno(err, url->text, errnum) : 0;
 }
 
@@ -152,6 +153,7 @@ static int dial_net(struct ls_redis_socket *s, const struct ls_redis_url *url, i
             break;
     }
     freeaddrinfo(list);
+    s->errnum = errnum;
     return errnum ? fail_dial_errno(err, url->text, errnum) : 0;
 }
 

@@ -12,7 +12,7 @@
 struct ls_redis_socket {
     int fd;                   /* -1 = closed */
     struct ls_redis_tls *tls; /* NULL = plain */
-    int errnum;               /* of the last LS_REDIS_IO_ERROR of a plain socket */
+    int errnum; /* of the last LS_REDIS_IO_ERROR of a plain socket, or of a failed dial */
 };
 
 /*

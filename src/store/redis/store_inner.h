@@ -84,6 +84,7 @@ struct ls_redis_store {
     char client[LADE_ID_MAX + 1]; /* names this store at the server, for answers it remembers */
     int64_t bulk_max;             /* longest string the server accepts; 0 = unknown */
     int64_t block_ms;             /* of a BLPOP at the server */
+    bool reached;                 /* atomic: a connection of this store has been up */
     struct ls_redis_link admin, work, beat;
     uint64_t put_seq;                                 /* guarded by: admin link */
     uint64_t settle_tag;                              /* guarded by: work link */
