@@ -72,8 +72,9 @@ print_frames(const struct lr_fiber *f, FILE *out)
         char *frame = fp;
         if (!frame || frame < low || frame > high - 16 || ((uintptr_t)frame & 7) != 0)
             return;
-        fp = *(void **)frame;
-        pc = *(void **)(frame + sizeof(void *));
+        void **saved = fp; /* the caller's frame pointer and where it goes on */
+        fp = saved[0];
+        pc = saved[1];
         if ((char *)fp <= frame)
             fp = NULL;
     }
