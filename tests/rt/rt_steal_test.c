@@ -58,9 +58,12 @@ static void *raid(void *arg)
     struct raided *r = arg;
     while (!rig_get(&r->stop)) {
         uint32_t n;
-        for (struct lr_task *t = lr_runq_steal(&r->q, &r->lock, 1000, &n); t; t = t->next) {
+        struct lr_task *t = lr_runq_steal(&r->q, &r->lock, 1000, &n);
+        while (t) {
+            struct lr_task *next = t->next; /* the owner has t back once it is counted */
             see(r, t);
             rig_add(&r->stolen, 1);
+            t = next;
         }
     }
     return NULL;

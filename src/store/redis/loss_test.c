@@ -27,6 +27,14 @@ static void drop_for_good(const char *script)
     (void)drop_replies(script, 0);
 }
 
+/* A call that ends at its deadline; all others have the time that a busy machine takes. */
+#define FAILS(s, call)                    \
+    do {                                  \
+        (s)->config.timeout_ms = 1000;    \
+        WANT(-LADE_EUNAVAILABLE, (call)); \
+        (s)->config.timeout_ms = 30000;   \
+    } while (0)
+
 /* C-031 */
 static void put_whose_reply_is_lost_adds_each_job_once(void **state)
 {
@@ -122,13 +130,12 @@ static void take_whose_reply_is_lost_hands_out_what_it_took(void **state)
 static void take_that_failed_is_made_good_by_the_next(void **state)
 {
     (void)state;
-    rig.config.timeout_ms = 300;
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     srig_put(s, "j", 4);
     drop_for_good("take.lua");
     struct lq_take take = srig_asking("w", 3);
-    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+    FAILS(s, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     assert_int_equal(rig.got.n, 0);
     ts_proxy_clear(rig.proxy);
     assert_int_equal(srig_count(s, LADE_STATE_ACTIVE), 3);
@@ -155,13 +162,12 @@ static void take_that_got_nothing_may_be_repeated(void **state)
 static void take_that_failed_gives_only_what_is_still_leased(void **state)
 {
     (void)state;
-    rig.config.timeout_ms = 300;
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     srig_put(s, "j", 3);
     drop_for_good("take.lua");
     struct lq_take take = srig_asking("w", 3);
-    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+    FAILS(s, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     ts_proxy_clear(rig.proxy);
     int outcome;
     struct lb_slice id = lb_slice_str("j1");
@@ -222,7 +228,6 @@ static void completion_whose_reply_is_lost_is_done_once(void **state)
 static void settle_that_failed_is_no_lost_lease_later(void **state)
 {
     (void)state;
-    rig.config.timeout_ms = 300;
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     srig_put(s, "j", 6);
@@ -234,7 +239,7 @@ static void settle_that_failed_is_no_lost_lease_later(void **state)
                                    .fence = rig.got.job[i].fence,
                                    .to = LQ_TO_COMPLETED};
     drop_for_good("settle.lua");
-    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, it, 3, NULL, NULL, &rig.err));
+    FAILS(s, lq_settle_take(s, it, 3, NULL, NULL, &rig.err));
     ts_proxy_clear(rig.proxy);
     WANT(0, AGAIN(lq_settle_take(s, it + 3, 1, NULL, NULL, &rig.err)));
     assert_int_equal(it[3].outcome, 0);
@@ -247,7 +252,6 @@ static void settle_that_failed_is_no_lost_lease_later(void **state)
 static void reclaim_whose_reply_is_lost_hands_out_what_it_took(void **state)
 {
     (void)state;
-    rig.config.timeout_ms = 300;
     struct lq_store *s = srig_open_through_proxy();
     static const char *const queue[] = {"q"};
     for (int lost = 0; lost < 2; lost++) {
@@ -260,7 +264,7 @@ static void reclaim_whose_reply_is_lost_hands_out_what_it_took(void **state)
         struct lq_take take = srig_asking("w", 9);
         rig.got.n = 0;
         if (lost) {
-            WANT(-LADE_EUNAVAILABLE, lq_reclaim(s, &take, &rig.got, &rig.err));
+            FAILS(s, lq_reclaim(s, &take, &rig.got, &rig.err));
             assert_int_equal(rig.got.n, 0);
             ts_proxy_clear(rig.proxy);
         }
