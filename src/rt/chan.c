@@ -65,6 +65,16 @@ int lade_chan_unref(lade_chan *c)
     return 0;
 }
 
+static void claim_all(lade_waitlist *l, struct lr_task ***end)
+{
+    for (struct lr_wait *node; (node = lr_chan_claim(l));) {
+        node->task->woke = LR_WOKE_CLOSED;
+        node->task->next = NULL;
+        **end = node->task;
+        *end = &node->task->next;
+    }
+}
+
 int lade_chan_close(lade_chan *c)
 {
     if (!c)
@@ -75,11 +85,12 @@ int lade_chan_close(lade_chan *c)
         return -LADE_ECLOSED;
     }
     c->closed = true;
-    struct lr_task *receivers = lr_waitlist_claim_all(&c->recv, LR_WOKE_CLOSED);
-    struct lr_task *senders = lr_waitlist_claim_all(&c->send, LR_WOKE_CLOSED);
+    struct lr_task *ready = NULL;
+    struct lr_task **end = &ready;
+    claim_all(&c->recv, &end);
+    claim_all(&c->send, &end);
     lr_chan_unlock(c);
-    lr_ready_all(receivers);
-    lr_ready_all(senders);
+    lr_ready_all(ready);
     return 0;
 }
 
@@ -87,76 +98,167 @@ __attribute__((noinline)) void lr_chan_give_way(void)
 {
     struct lr_worker *w = lr_worker();
     struct lr_task *t = lr_cur();
-    if (!w || !t || LR_KIND(t) != LR_FIBER)
+    if (!w || !t)
         return;
     w->countdown = 0; /* timers and descriptors, too */
     lr_yield((struct lr_fiber *)(void *)t);
 }
 
-/* ---- sending ---- */
+/* The same for the end of a call. */
+static __attribute__((noinline)) int give_way_then_done(void)
+{
+    lr_chan_give_way();
+    return 0;
+}
+
+/* ---- waiting: functions of their own, which are entered with the lock held and let it go ---- */
 
 /* Why a wait that nobody fulfilled ended; takes the node out. */
-static int give_up(struct lade_chan *c, lade_waitlist *l, struct lr_wait *node, enum lr_woke woke)
+static __attribute__((noinline)) int give_up(struct lade_chan *c, lade_waitlist *l,
+                                             struct lr_wait *node, enum lr_woke woke)
 {
     lr_chan_lock(c);
-    lr_waitlist_remove(l, node);
+    if (node->linked)
+        lr_waitlist_unlink(l, node);
     lr_chan_unlock(c);
     return lr_woke_result(woke);
 }
 
-/* With the lock held, which it lets go. */
-static inline __attribute__((always_inline)) int send_slow(struct lade_chan *c, const void *value,
-                                                           int64_t until)
+/* Waits in l with `slot`: 0 when the other side has done what was to be done. Anybody, with or without a deadline. */
+static __attribute__((noinline)) int wait_in(struct lade_chan *c, lade_waitlist *l, void *slot,
+                                             int64_t until, enum lr_waits waits)
+{
+    struct lr_task *t = until == 0 ? NULL : lr_self_task();
+    if (!t) {
+        lr_chan_unlock(c);
+        return until == 0 ? -LADE_ETIMEDOUT : -LADE_EPERM;
+    }
+    struct lr_wait node;
+    lr_wait_begin(&node, t, slot);
+    lr_waitlist_link(l, &node);
+    lr_chan_unlock(c);
+    LR_CHAOS();
+    enum lr_woke woke = lr_park(t, node.ticket, until, waits, c);
+    return woke == LR_WOKE ? 0 : give_up(c, l, &node, woke);
+}
+
+/* A fiber without a deadline does the same with the switch in this very function. */
+static inline __attribute__((always_inline)) int
+wait_here(struct lade_chan *c, lade_waitlist *l, void *slot, struct lr_fiber *f, enum lr_waits waits)
+{
+    struct lr_wait node;
+    node.task = &f->task;
+    node.slot = slot;
+    node.index = 0;
+    node.ticket = lr_ticket_of(&f->task, f->shielded);
+    lr_waitlist_link(l, &node);
+    lr_chan_unlock(c);
+    LR_CHAOS();
+    enum lr_woke woke = lr_park_here(f, node.ticket, waits, c);
+    return LB_LIKELY(woke == LR_WOKE) ? 0 : give_up(c, l, &node, woke);
+}
+
+static void *slot_of(const void *value)
+{
+    void *slot;
+    memcpy(&slot, &value, sizeof(slot)); /* a sender's slot is only read */
+    return slot;
+}
+
+static LR_SWITCHES LR_JUMPS_BACK int send_wait(struct lade_chan *c, const void *value, int64_t until)
+{
+    struct lr_task *t = lr_cur();
+    if (LB_UNLIKELY(!t || until != LADE_FOREVER))
+        return wait_in(c, &c->send, slot_of(value), until, LR_WAITS_SEND);
+    return wait_here(c, &c->send, slot_of(value), (struct lr_fiber *)(void *)t, LR_WAITS_SEND);
+}
+
+static LR_SWITCHES LR_JUMPS_BACK int recv_wait(struct lade_chan *c, void *out, int64_t until)
+{
+    struct lr_task *t = lr_cur();
+    if (LB_UNLIKELY(!t || until != LADE_FOREVER))
+        return wait_in(c, &c->recv, out, until, LR_WAITS_RECV);
+    return wait_here(c, &c->recv, out, (struct lr_fiber *)(void *)t, LR_WAITS_RECV);
+}
+
+/* After a value was handed over: what else is there. */
+static __attribute__((noinline)) long top_up(struct lade_chan *c, void *out, unsigned max)
+{
+    struct lr_task *ready = NULL;
+    unsigned more;
+    lr_chan_lock(c);
+    (void)lr_chan_take(c, (char *)out + c->elem, max - 1, &more, &ready);
+    lr_chan_unlock(c);
+    lr_ready_all(ready);
+    return 1 + (long)more;
+}
+
+static LR_SWITCHES LR_JUMPS_BACK long recv_n_wait(struct lade_chan *c, void *out, unsigned max)
+{
+    struct lr_task *t = lr_cur();
+    int rc = LB_UNLIKELY(!t) ? wait_in(c, &c->recv, out, LADE_FOREVER, LR_WAITS_RECV)
+                             : wait_here(c, &c->recv, out, (struct lr_fiber *)(void *)t, LR_WAITS_RECV);
+    if (LB_UNLIKELY(rc < 0))
+        return rc;
+    /* A look without the lock: what is missed now is there at the next call. */
+    return max > 1 && has_more(c) ? top_up(c, out, max) : 1;
+}
+
+/* ---- sending ---- */
+
+/* To a receiver that waits, if one can still be claimed. With the lock held. */
+static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *value, int64_t until)
 {
     struct lr_task *ready = NULL;
     enum lr_tried tried = lr_chan_put(c, value, &ready);
-    if (tried != LR_TRIED_WAIT) {
-        lr_chan_unlock(c);
-        if (ready)
-            lr_ready(ready);
-        return tried == LR_TRIED_CLOSED ? -LADE_ECLOSED : 0;
-    }
-    if (until == 0) {
-        lr_chan_unlock(c);
-        return -LADE_ETIMEDOUT;
-    }
-    struct lr_task *t = lr_self_task_here();
-    if (!t) {
-        lr_chan_unlock(c);
-        return -LADE_EPERM;
-    }
-    struct lr_wait node;
-    void *slot;
-    memcpy(&slot, &value, sizeof(slot)); /* a sender's slot is only read */
-    lr_wait_begin(&node, t, slot);
-    lr_waitlist_push(&c->send, &node);
+    if (tried == LR_TRIED_WAIT)
+        return send_wait(c, value, until);
     lr_chan_unlock(c);
-    LR_CHAOS();
-    enum lr_woke woke = lr_park_here(t, node.ticket, until, LR_WAITS_SEND, c);
-    if (LB_LIKELY(woke == LR_WOKE))
-        return 0;
-    return give_up(c, &c->send, &node, woke);
+    if (ready)
+        lr_ready(ready);
+    return tried == LR_TRIED_CLOSED ? -LADE_ECLOSED : 0;
 }
 
-int lade_chan_send(lade_chan *c, const void *value)
-{
-    return lade_chan_send_until(c, value, LADE_FOREVER);
-}
-
-LR_SWITCHES int lade_chan_send_until(lade_chan *c, const void *value, int64_t until)
+static inline __attribute__((always_inline)) int send_until(struct lade_chan *c, const void *value,
+                                                            int64_t until)
 {
     if (LB_UNLIKELY(!c || !value))
         return -LADE_EINVAL;
     lr_chan_lock(c);
-    uint64_t tail = c->tail;
-    if (LB_UNLIKELY(c->recv.head || c->closed || tail - c->head >= c->cap))
+    if (LB_UNLIKELY(c->closed))
         return send_slow(c, value, until);
+    struct lr_wait *r = c->recv.head;
+    if (r) {
+        (void)lr_waitlist_shift(&c->recv);
+        if (LB_UNLIKELY(!lr_claim(r->task, r->ticket)))
+            return send_slow(c, value, until);
+        struct lr_task *t = r->task;
+        lr_chan_copy(r->slot, value, c->elem);
+        r->index |= LR_CHAN_FIRED;
+        t->woke = LR_WOKE;
+        lr_chan_unlock(c);
+        lr_ready(t);
+        return 0;
+    }
+    uint64_t tail = c->tail;
+    if (LB_UNLIKELY(tail - c->head >= c->cap))
+        return send_wait(c, value, until);
     lr_chan_copy(lr_chan_at(c, tail), value, c->elem);
     c->tail = tail + 1;
     lr_chan_unlock(c);
     if (LB_UNLIKELY((tail & (LR_CHAN_BUDGET - 1)) == LR_CHAN_BUDGET - 1))
-        lr_chan_give_way();
+        return give_way_then_done();
     return 0;
+}
+
+int lade_chan_send(lade_chan *c, const void *value)
+{
+    return send_until(c, value, LADE_FOREVER);
+}
+
+int lade_chan_send_until(lade_chan *c, const void *value, int64_t until)
+{
+    return send_until(c, value, until);
 }
 
 int lade_chan_try_send(lade_chan *c, const void *value)
@@ -197,69 +299,66 @@ long lade_chan_send_n(lade_chan *c, const void *values, unsigned n)
 
 /* ---- receiving ---- */
 
-/* After a value was handed over: what else is there. */
-static unsigned top_up(struct lade_chan *c, void *out, unsigned max)
+/* The operation is done: makes the senders ready, gives way when it is time. */
+static inline __attribute__((always_inline)) long finish_take(struct lade_chan *c, unsigned got,
+                                                              struct lr_task *ready)
 {
-    struct lr_task *ready = NULL;
-    unsigned more;
-    lr_chan_lock(c);
-    (void)lr_chan_take(c, (char *)out + c->elem, max - 1, &more, &ready);
+    uint64_t head = c->head;
     lr_chan_unlock(c);
-    lr_ready_all(ready);
-    return 1 + more;
+    if (ready) { /* mostly one */
+        struct lr_task *more = ready->next;
+        lr_ready(ready);
+        if (LB_UNLIKELY(more != NULL))
+            lr_ready_all(more);
+    }
+    if (LB_UNLIKELY(((head ^ (head - got)) & LR_CHAN_BUDGET) != 0))
+        lr_chan_give_way();
+    return got;
 }
 
-static inline __attribute__((always_inline)) long receive(struct lade_chan *c, void *out,
-                                                          unsigned max, int64_t until)
+/* Senders wait, or it is closed. With the lock held. */
+static __attribute__((noinline)) int recv_slow(struct lade_chan *c, void *out, int64_t until)
 {
     struct lr_task *ready = NULL;
     unsigned got;
-    lr_chan_lock(c);
-    enum lr_tried tried = lr_chan_take(c, out, max, &got, &ready);
-    if (LB_LIKELY(tried == LR_TRIED_DONE)) {
-        uint64_t head = c->head;
+    enum lr_tried tried = lr_chan_take(c, out, 1, &got, &ready);
+    if (tried == LR_TRIED_WAIT)
+        return recv_wait(c, out, until);
+    if (tried == LR_TRIED_CLOSED) {
         lr_chan_unlock(c);
-        if (ready) { /* mostly one */
-            struct lr_task *more = ready->next;
-            lr_ready(ready);
-            if (more)
-                lr_ready_all(more);
-        }
-        if (LB_UNLIKELY(((head ^ (head - got)) & LR_CHAN_BUDGET) != 0))
-            lr_chan_give_way();
-        return got;
+        return -LADE_ECLOSED;
     }
-    struct lr_task *t = NULL;
-    int rc = tried == LR_TRIED_CLOSED ? -LADE_ECLOSED : until == 0 ? -LADE_ETIMEDOUT : 0;
-    if (rc == 0 && !(t = lr_self_task_here()))
-        rc = -LADE_EPERM;
-    if (rc < 0) {
-        lr_chan_unlock(c);
-        return rc;
-    }
-    struct lr_wait node;
-    lr_wait_begin(&node, t, out);
-    lr_waitlist_push(&c->recv, &node);
-    lr_chan_unlock(c);
-    LR_CHAOS();
-    enum lr_woke woke = lr_park_here(t, node.ticket, until, LR_WAITS_RECV, c);
-    if (LB_UNLIKELY(woke != LR_WOKE))
-        return give_up(c, &c->recv, &node, woke);
-    /* A look without the lock: what is missed now is there at the next call. */
-    return max > 1 && has_more(c) ? (long)top_up(c, out, max) : 1;
+    (void)finish_take(c, got, ready);
+    return 0;
 }
 
-LR_SWITCHES int lade_chan_recv_until(lade_chan *c, void *out, int64_t until)
+static inline __attribute__((always_inline)) int recv_until(struct lade_chan *c, void *out,
+                                                            int64_t until)
 {
     if (LB_UNLIKELY(!c || !out))
         return -LADE_EINVAL;
-    long rc = receive(c, out, 1, until);
-    return rc < 0 ? (int)rc : 0;
+    lr_chan_lock(c);
+    if (c->send.head)
+        return recv_slow(c, out, until);
+    uint64_t head = c->head;
+    if (c->tail == head)
+        return LB_UNLIKELY(c->closed) ? recv_slow(c, out, until) : recv_wait(c, out, until);
+    lr_chan_copy(out, lr_chan_at(c, head), c->elem);
+    c->head = head + 1;
+    lr_chan_unlock(c);
+    if (LB_UNLIKELY((head & (LR_CHAN_BUDGET - 1)) == LR_CHAN_BUDGET - 1))
+        return give_way_then_done();
+    return 0;
+}
+
+int lade_chan_recv_until(lade_chan *c, void *out, int64_t until)
+{
+    return recv_until(c, out, until);
 }
 
 int lade_chan_recv(lade_chan *c, void *out)
 {
-    return lade_chan_recv_until(c, out, LADE_FOREVER);
+    return recv_until(c, out, LADE_FOREVER);
 }
 
 int lade_chan_try_recv(lade_chan *c, void *out)
@@ -268,11 +367,29 @@ int lade_chan_try_recv(lade_chan *c, void *out)
     return rc == -LADE_ETIMEDOUT ? -LADE_EAGAIN : rc;
 }
 
-LR_SWITCHES long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max)
+/* Something is there, or it is closed. With the lock held. */
+static __attribute__((noinline)) long recv_n_now(struct lade_chan *c, void *buf, unsigned max)
+{
+    struct lr_task *ready = NULL;
+    unsigned got;
+    enum lr_tried tried = lr_chan_take(c, buf, max, &got, &ready);
+    if (tried == LR_TRIED_WAIT) /* the senders were on their way out */
+        return recv_n_wait(c, buf, max);
+    if (LB_UNLIKELY(tried == LR_TRIED_CLOSED)) {
+        lr_chan_unlock(c);
+        return -LADE_ECLOSED;
+    }
+    return finish_take(c, got, ready);
+}
+
+long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max)
 {
     if (LB_UNLIKELY(!c || !buf || max == 0))
         return -LADE_EINVAL;
-    return receive(c, buf, max, LADE_FOREVER);
+    lr_chan_lock(c);
+    if (c->tail != c->head || c->send.head || LB_UNLIKELY(c->closed))
+        return recv_n_now(c, buf, max);
+    return recv_n_wait(c, buf, max);
 }
 
 unsigned lade_chan_len(lade_chan *c)

@@ -67,18 +67,27 @@ static inline void lr_chan_finish(struct lr_wait *node, struct lr_task ***end)
     *end = &t->next;
 }
 
+/* The first waiter that could be claimed, out of the list; NULL when there is none. */
+static inline struct lr_wait *lr_chan_claim(lade_waitlist *l)
+{
+    while (l->head) {
+        struct lr_wait *node = lr_waitlist_shift(l);
+        if (LB_LIKELY(lr_claim(node->task, node->ticket)))
+            return node;
+    }
+    return NULL;
+}
+
 static inline enum lr_tried lr_chan_put(struct lade_chan *c, const void *value,
                                         struct lr_task **ready)
 {
     if (LB_UNLIKELY(c->closed))
         return LR_TRIED_CLOSED;
-    if (c->recv.head) {
-        struct lr_wait *r = lr_waitlist_claim(&c->recv);
-        if (r) {
-            lr_chan_copy(r->slot, value, c->elem);
-            lr_chan_finish(r, &ready);
-            return LR_TRIED_DONE;
-        }
+    struct lr_wait *r = lr_chan_claim(&c->recv);
+    if (r) {
+        lr_chan_copy(r->slot, value, c->elem);
+        lr_chan_finish(r, &ready);
+        return LR_TRIED_DONE;
     }
     if (c->tail - c->head >= c->cap)
         return LR_TRIED_WAIT;
@@ -97,31 +106,36 @@ static inline void lr_chan_copy_out(struct lade_chan *c, void *out, unsigned n)
     c->head += n;
 }
 
+/* Senders whose values there is room for now move them into the ring. */
+static inline void lr_chan_refill(struct lade_chan *c, struct lr_task ***end)
+{
+    struct lr_wait *s;
+    while (c->tail - c->head < c->cap && (s = lr_chan_claim(&c->send))) {
+        lr_chan_copy(lr_chan_at(c, c->tail), s->slot, c->elem);
+        c->tail++;
+        lr_chan_finish(s, end);
+    }
+}
+
+/* First what is in the ring, then straight from the senders that wait: their values are the younger ones. */
 static inline enum lr_tried lr_chan_take(struct lade_chan *c, void *out, unsigned max,
                                          unsigned *got, struct lr_task **ready)
 {
-    uint64_t n = c->tail - c->head;
-    if (n > 0) {
-        n = LB_MIN(n, max);
-        if (n == 1) {
-            lr_chan_copy(out, lr_chan_at(c, c->head), c->elem);
-            c->head++;
-        } else {
-            lr_chan_copy_out(c, out, (unsigned)n);
-        }
+    uint64_t n = LB_MIN(c->tail - c->head, max);
+    if (n == 1) {
+        lr_chan_copy(out, lr_chan_at(c, c->head), c->elem);
+        c->head++;
+    } else if (n > 1) {
+        lr_chan_copy_out(c, out, (unsigned)n);
+    }
+    if (c->send.head) {
         struct lr_wait *s;
-        while (c->send.head && c->tail - c->head < c->cap && (s = lr_waitlist_claim(&c->send))) {
-            lr_chan_copy(lr_chan_at(c, c->tail), s->slot, c->elem);
-            c->tail++;
-            lr_chan_finish(s, &ready);
-        }
-    } else if (c->send.head) { /* rendezvous: straight from the senders */
-        struct lr_wait *s;
-        while (n < max && (s = lr_waitlist_claim(&c->send))) {
+        while (n < max && (s = lr_chan_claim(&c->send))) {
             lr_chan_copy((char *)out + n * c->elem, s->slot, c->elem);
             n++;
             lr_chan_finish(s, &ready);
         }
+        lr_chan_refill(c, &ready);
     }
     *got = (unsigned)n;
     if (n > 0)

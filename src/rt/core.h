@@ -210,8 +210,7 @@ struct lr_rt {
 /* What a thread knows of itself. Only through the functions below: compilers keep thread-local addresses across a switch. */
 struct lr_self {
     struct lr_worker *worker; /* NULL on plain threads */
-    struct lr_task *
-        cur; /* NULL in the scheduler itself, in timer functions, and on plain threads before they waited */
+    struct lr_task *cur; /* the running fiber; NULL in the scheduler, in steps, in timer functions, on plain threads */
     uint32_t solo; /* this thread is the only one: no atomics needed */
 };
 extern __thread struct lr_self lr_self __attribute__((tls_model("initial-exec")));

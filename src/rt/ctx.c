@@ -97,6 +97,18 @@ __attribute__((no_sanitize("address", "thread"))) bool lr_ctx_frame(const void *
 #endif
 }
 
+#if LR_HAS_THUNK
+/* Where the compiler lets LR_JUMPS_BACK functions end. rcx is nobody's at a return. */
+__asm__(".text\n\t"
+        ".globl __x86_return_thunk\n\t"
+        ".hidden __x86_return_thunk\n\t"
+        ".type __x86_return_thunk, @function\n"
+        "__x86_return_thunk:\n\t"
+        "pop %rcx\n\t"
+        "jmp *%rcx\n\t"
+        ".size __x86_return_thunk, .-__x86_return_thunk\n");
+#endif
+
 bool lr_ctx_check(void)
 {
 #if defined(__x86_64__) && !LR_CTX_UCONTEXT && defined(SYS_arch_prctl)

@@ -57,13 +57,17 @@ void lr_ready_all(struct lr_task *chain);
 /* -LADE_ECANCELED, -LADE_ETIMEDOUT ... of an lr_woke. */
 int lr_woke_result(enum lr_woke woke);
 
-/* A new wait of t begins. Only t itself. */
-static inline uint64_t lr_ticket(struct lr_task *t)
+/* A new wait of t begins. Only t itself. A shielded fiber's tickets are odd ones to cancellers (lr_fiber_cancel). */
+static inline uint64_t lr_ticket_of(struct lr_task *t, bool shielded)
 {
-    bool shielded = LR_KIND(t) == LR_FIBER && ((struct lr_fiber *)(void *)t)->shielded;
     uint64_t ticket = (__atomic_load_n(&t->claim, __ATOMIC_RELAXED) | 3) + (shielded ? 3 : 1);
     __atomic_store_n(&t->claim, ticket, __ATOMIC_RELEASE); /* a canceller comes without a lock */
     return ticket;
+}
+
+static inline uint64_t lr_ticket(struct lr_task *t)
+{
+    return lr_ticket_of(t, LR_KIND(t) == LR_FIBER && ((struct lr_fiber *)(void *)t)->shielded);
 }
 
 /* Ends the wait for everybody else. True for exactly one caller. */
@@ -88,7 +92,8 @@ static inline void lr_wait_begin(struct lr_wait *node, struct lr_task *t, void *
     node->ticket = lr_ticket(t);
 }
 
-static inline void lr_waitlist_push(lade_waitlist *l, struct lr_wait *node)
+/* Lists of channels are not counted. */
+static inline void lr_waitlist_link(lade_waitlist *l, struct lr_wait *node)
 {
     node->next = NULL;
     node->prev = l->tail;
@@ -98,6 +103,38 @@ static inline void lr_waitlist_push(lade_waitlist *l, struct lr_wait *node)
         l->head = node;
     l->tail = node;
     node->linked = true;
+}
+
+/* It is in the list. */
+static inline void lr_waitlist_unlink(lade_waitlist *l, struct lr_wait *node)
+{
+    if (node->prev)
+        node->prev->next = node->next;
+    else
+        l->head = node->next;
+    if (node->next)
+        node->next->prev = node->prev;
+    else
+        l->tail = node->prev;
+    node->linked = false;
+}
+
+/* The first one, which is there. */
+static inline struct lr_wait *lr_waitlist_shift(lade_waitlist *l)
+{
+    struct lr_wait *node = l->head;
+    l->head = node->next;
+    if (node->next)
+        node->next->prev = NULL;
+    else
+        l->tail = NULL;
+    node->linked = false;
+    return node;
+}
+
+static inline void lr_waitlist_push(lade_waitlist *l, struct lr_wait *node)
+{
+    lr_waitlist_link(l, node);
     __atomic_store_n(&l->n, l->n + 1, __ATOMIC_RELAXED);
 }
 
@@ -119,15 +156,7 @@ static inline void lr_waitlist_remove(lade_waitlist *l, struct lr_wait *node)
 {
     if (!node->linked)
         return;
-    if (node->prev)
-        node->prev->next = node->next;
-    else
-        l->head = node->next;
-    if (node->next)
-        node->next->prev = node->prev;
-    else
-        l->tail = node->prev;
-    node->linked = false;
+    lr_waitlist_unlink(l, node);
     __atomic_store_n(&l->n, l->n - 1, __ATOMIC_RELAXED);
 }
 

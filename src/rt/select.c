@@ -130,7 +130,7 @@ static int try_or_enlist(lade_case *cases, int n, struct lr_wait *nodes, struct 
         nodes[i].task = t;
         nodes[i].ticket = *ticket;
         nodes[i].slot = cases[i].value;
-        lr_waitlist_push(list_of(&cases[i]), &nodes[i]);
+        lr_waitlist_link(list_of(&cases[i]), &nodes[i]);
     }
     return -1;
 }
@@ -148,7 +148,8 @@ static int collect(lade_case *cases, int n, struct lr_wait *nodes)
             continue;
         }
         lr_chan_lock(k->chan);
-        lr_waitlist_remove(list_of(k), &nodes[i]);
+        if (nodes[i].linked)
+            lr_waitlist_unlink(list_of(k), &nodes[i]);
         lr_chan_unlock(k->chan);
     }
     return fired;

@@ -43,10 +43,8 @@ void lr_step_run(struct lr_worker *w, struct lr_task *t)
     }
     lade_taskgroup *g = s->group; /* after DONE the step is not ours any more */
     __atomic_store_n(&t->kind, LR_STEP | LR_STEP_BUSY, __ATOMIC_RELAXED);
-    lr_cur_set(t);
     __atomic_store_n(&w->cur, t, __ATOMIC_RELAXED);
     lade_step_next next = s->fn(s);
-    lr_cur_set(NULL);
     __atomic_store_n(&w->cur, NULL, __ATOMIC_RELAXED);
     switch (next) {
     case LADE_STEP_DONE:

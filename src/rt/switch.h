@@ -2,8 +2,8 @@
  * switch.h - leaving a fiber, inline
  *
  * Each return after a switch is mispredicted, since the processor remembers the calls of another task (some 20 cycles each). So the
- * calls that park most, on channels, have the switch in their own body and return once. Functions that use lr_leave_here are
- * LR_SWITCHES.
+ * calls that park most, on channels, have the switch in their own body and jump back to their caller (LR_JUMPS_BACK). Functions
+ * that use lr_leave_here are LR_SWITCHES.
  */
 #ifndef LADE_RT_SWITCH_H
 #define LADE_RT_SWITCH_H
@@ -108,28 +108,18 @@ static inline __attribute__((always_inline)) void lr_leave_here(struct lr_fiber 
     lr_tell_arrive(me->asan);
 }
 
-/* lr_park, with the common case inline: a fiber without a deadline. */
+/* lr_park, with the common case inline: a running fiber without a deadline. */
 static inline __attribute__((always_inline)) enum lr_woke
-lr_park_here(struct lr_task *t, uint64_t ticket, int64_t until, enum lr_waits waits, const void *on)
+lr_park_here(struct lr_fiber *f, uint64_t ticket, enum lr_waits waits, const void *on)
 {
-    struct lr_fiber *f = (struct lr_fiber *)(void *)t;
-    if (LB_UNLIKELY(until != LADE_FOREVER || LR_KIND(t) != LR_FIBER))
-        return lr_park(t, ticket, until, waits, on);
     f->waits_on = on;
     __atomic_store_n(&f->waits, (uint8_t)waits, __ATOMIC_RELAXED);
     lr_fence_light(); /* partner: lr_fiber_cancel */
     if (LB_UNLIKELY(__atomic_load_n(&f->life, __ATOMIC_RELAXED) & 1))
-        return lr_park(t, ticket, until, waits, on);
+        return lr_park(&f->task, ticket, LADE_FOREVER, waits, on);
     lr_leave_here(f);
     __atomic_store_n(&f->waits, LR_WAITS_NOT, __ATOMIC_RELAXED);
-    return t->woke;
-}
-
-/* lr_self_task, inline for fibers. */
-static inline struct lr_task *lr_self_task_here(void)
-{
-    struct lr_task *t = lr_cur();
-    return LB_LIKELY(t && LR_KIND(t) == LR_FIBER) ? t : lr_self_task();
+    return f->task.woke;
 }
 
 #endif
