@@ -143,8 +143,9 @@ static __attribute__((noinline)) int wait_in(struct lade_chan *c, lade_waitlist 
 }
 
 /* A fiber without a deadline does the same with the switch in this very function. */
-static inline __attribute__((always_inline)) int
-wait_here(struct lade_chan *c, lade_waitlist *l, void *slot, struct lr_fiber *f, enum lr_waits waits)
+static inline __attribute__((always_inline)) int wait_here(struct lade_chan *c, lade_waitlist *l,
+                                                           void *slot, struct lr_fiber *f,
+                                                           enum lr_waits waits)
 {
     struct lr_wait node;
     node.task = &f->task;
@@ -165,7 +166,8 @@ static void *slot_of(const void *value)
     return slot;
 }
 
-static LR_SWITCHES LR_JUMPS_BACK int send_wait(struct lade_chan *c, const void *value, int64_t until)
+static LR_SWITCHES LR_JUMPS_BACK int send_wait(struct lade_chan *c, const void *value,
+                                               int64_t until)
 {
     struct lr_task *t = lr_cur();
     if (LB_UNLIKELY(!t || until != LADE_FOREVER))
@@ -196,8 +198,9 @@ static __attribute__((noinline)) long top_up(struct lade_chan *c, void *out, uns
 static LR_SWITCHES LR_JUMPS_BACK long recv_n_wait(struct lade_chan *c, void *out, unsigned max)
 {
     struct lr_task *t = lr_cur();
-    int rc = LB_UNLIKELY(!t) ? wait_in(c, &c->recv, out, LADE_FOREVER, LR_WAITS_RECV)
-                             : wait_here(c, &c->recv, out, (struct lr_fiber *)(void *)t, LR_WAITS_RECV);
+    int rc = LB_UNLIKELY(!t)
+                 ? wait_in(c, &c->recv, out, LADE_FOREVER, LR_WAITS_RECV)
+                 : wait_here(c, &c->recv, out, (struct lr_fiber *)(void *)t, LR_WAITS_RECV);
     if (LB_UNLIKELY(rc < 0))
         return rc;
     /* A look without the lock: what is missed now is there at the next call. */
@@ -206,44 +209,45 @@ static LR_SWITCHES LR_JUMPS_BACK long recv_n_wait(struct lade_chan *c, void *out
 
 /* ---- sending ---- */
 
-/* To a receiver that waits, if one can still be claimed. With the lock held. */
-static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *value, int64_t until)
+/* Anything but a free place: a receiver that waits, no room, the end. With the lock held. */
+static __attribute__((noinline)) int send_slow(struct lade_chan *c, const void *value,
+                                               int64_t until)
 {
     struct lr_task *ready = NULL;
     enum lr_tried tried = lr_chan_put(c, value, &ready);
-    if (tried == LR_TRIED_WAIT)
+    if (LB_UNLIKELY(tried == LR_TRIED_WAIT))
         return send_wait(c, value, until);
+    uint64_t tail = c->tail;
     lr_chan_unlock(c);
-    if (ready)
+    if (LB_LIKELY(ready != NULL))
         lr_ready(ready);
-    return tried == LR_TRIED_CLOSED ? -LADE_ECLOSED : 0;
+    else if (LB_UNLIKELY((tail & (LR_CHAN_BUDGET - 1)) == 0))
+        lr_chan_give_way();
+    return LB_UNLIKELY(tried == LR_TRIED_CLOSED) ? -LADE_ECLOSED : 0;
 }
 
+/* The lock was not to be had at once. */
+static __attribute__((noinline)) int send_contended(struct lade_chan *c, const void *value,
+                                                    int64_t until)
+{
+    lr_chan_lock(c);
+    return send_slow(c, value, until);
+}
+
+/* For elements of 8 bytes. Every call in it is the last thing it does, so that it needs no frame. */
 static inline __attribute__((always_inline)) int send_until(struct lade_chan *c, const void *value,
                                                             int64_t until)
 {
     if (LB_UNLIKELY(!c || !value))
         return -LADE_EINVAL;
-    lr_chan_lock(c);
-    if (LB_UNLIKELY(c->closed))
-        return send_slow(c, value, until);
-    struct lr_wait *r = c->recv.head;
-    if (r) {
-        (void)lr_waitlist_shift(&c->recv);
-        if (LB_UNLIKELY(!lr_claim(r->task, r->ticket)))
-            return send_slow(c, value, until);
-        struct lr_task *t = r->task;
-        lr_chan_copy(r->slot, value, c->elem);
-        r->index |= LR_CHAN_FIRED;
-        t->woke = LR_WOKE;
-        lr_chan_unlock(c);
-        lr_ready(t);
-        return 0;
-    }
+    if (LB_UNLIKELY(!lr_chan_trylock(c)))
+        return send_contended(c, value, until);
     uint64_t tail = c->tail;
-    if (LB_UNLIKELY(tail - c->head >= c->cap))
+    if (c->recv.head || LB_UNLIKELY(c->closed || c->elem != 8))
+        return send_slow(c, value, until);
+    if (tail - c->head >= c->cap)
         return send_wait(c, value, until);
-    lr_chan_copy(lr_chan_at(c, tail), value, c->elem);
+    memcpy(&c->ring[(tail & c->mask) * 8], value, 8);
     c->tail = tail + 1;
     lr_chan_unlock(c);
     if (LB_UNLIKELY((tail & (LR_CHAN_BUDGET - 1)) == LR_CHAN_BUDGET - 1))
@@ -316,7 +320,7 @@ static inline __attribute__((always_inline)) long finish_take(struct lade_chan *
     return got;
 }
 
-/* Senders wait, or it is closed. With the lock held. */
+/* Senders wait, or it is closed, or anything. With the lock held. */
 static __attribute__((noinline)) int recv_slow(struct lade_chan *c, void *out, int64_t until)
 {
     struct lr_task *ready = NULL;
@@ -332,18 +336,26 @@ static __attribute__((noinline)) int recv_slow(struct lade_chan *c, void *out, i
     return 0;
 }
 
+static __attribute__((noinline)) int recv_contended(struct lade_chan *c, void *out, int64_t until)
+{
+    lr_chan_lock(c);
+    return recv_slow(c, out, until);
+}
+
+/* As send_until. */
 static inline __attribute__((always_inline)) int recv_until(struct lade_chan *c, void *out,
                                                             int64_t until)
 {
     if (LB_UNLIKELY(!c || !out))
         return -LADE_EINVAL;
-    lr_chan_lock(c);
-    if (c->send.head)
-        return recv_slow(c, out, until);
+    if (LB_UNLIKELY(!lr_chan_trylock(c)))
+        return recv_contended(c, out, until);
     uint64_t head = c->head;
+    if (c->send.head || LB_UNLIKELY(c->closed || c->elem != 8))
+        return recv_slow(c, out, until);
     if (c->tail == head)
-        return LB_UNLIKELY(c->closed) ? recv_slow(c, out, until) : recv_wait(c, out, until);
-    lr_chan_copy(out, lr_chan_at(c, head), c->elem);
+        return recv_wait(c, out, until);
+    memcpy(out, &c->ring[(head & c->mask) * 8], 8);
     c->head = head + 1;
     lr_chan_unlock(c);
     if (LB_UNLIKELY((head & (LR_CHAN_BUDGET - 1)) == LR_CHAN_BUDGET - 1))
@@ -382,11 +394,18 @@ static __attribute__((noinline)) long recv_n_now(struct lade_chan *c, void *buf,
     return finish_take(c, got, ready);
 }
 
+static __attribute__((noinline)) long recv_n_contended(struct lade_chan *c, void *buf, unsigned max)
+{
+    lr_chan_lock(c);
+    return recv_n_now(c, buf, max);
+}
+
 long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max)
 {
     if (LB_UNLIKELY(!c || !buf || max == 0))
         return -LADE_EINVAL;
-    lr_chan_lock(c);
+    if (LB_UNLIKELY(!lr_chan_trylock(c)))
+        return recv_n_contended(c, buf, max);
     if (c->tail != c->head || c->send.head || LB_UNLIKELY(c->closed))
         return recv_n_now(c, buf, max);
     return recv_n_wait(c, buf, max);

@@ -29,6 +29,11 @@ static inline void lr_chan_lock(struct lade_chan *c)
     lr_spin_lock(&c->recv.lock);
 }
 
+static inline bool lr_chan_trylock(struct lade_chan *c)
+{
+    return lr_spin_try(&c->recv.lock);
+}
+
 static inline void lr_chan_unlock(struct lade_chan *c)
 {
     lr_spin_unlock(&c->recv.lock);

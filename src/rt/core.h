@@ -36,10 +36,11 @@ struct lr_task {
     uint64_t claim;       /* atomic; even: waiting under this ticket, odd: not waiting */
     void *go;             /* fiber: atomic sp, NULL while it runs. step: fn */
     lade_taskgroup *group;
-    uint32_t stamp; /* when it became ready, in LR_STAMP_SHIFT units; guarded by: run queue */
-    uint8_t kind;   /* enum lr_kind; a step that runs has LR_STEP_BUSY too (atomic) */
-    uint8_t woke;   /* enum lr_woke */
-    uint16_t at;    /* steps: where to go on */
+    uint32_t
+        stamp; /* lr_stamp of when it became ready, later by LR_AGE_TALK for some; guarded by: run queue */
+    uint8_t kind; /* enum lr_kind; a step that runs has LR_STEP_BUSY too (atomic) */
+    uint8_t woke; /* enum lr_woke */
+    uint16_t at;  /* steps: where to go on */
 };
 
 #define LR_STEP_BUSY 0x80
@@ -102,7 +103,12 @@ struct lr_wait {
     bool linked;
 };
 
-#define LR_STAMP_SHIFT 15 /* 32.8 us */
+#define LR_STAMP_SHIFT 14 /* 16.4 us; the lowest bit of a stamp says LR_TALKS, so they go by twos */
+
+static inline uint32_t lr_stamp(int64_t now)
+{
+    return (uint32_t)(now >> LR_STAMP_SHIFT) & ~UINT32_C(1);
+}
 
 struct lr_runq {
     uint32_t busy;  /* atomic: the owner is inside */
@@ -210,7 +216,8 @@ struct lr_rt {
 /* What a thread knows of itself. Only through the functions below: compilers keep thread-local addresses across a switch. */
 struct lr_self {
     struct lr_worker *worker; /* NULL on plain threads */
-    struct lr_task *cur; /* the running fiber; NULL in the scheduler, in steps, in timer functions, on plain threads */
+    struct lr_task *
+        cur; /* the running fiber; NULL in the scheduler, in steps, in timer functions, on plain threads */
     uint32_t solo; /* this thread is the only one: no atomics needed */
 };
 extern __thread struct lr_self lr_self __attribute__((tls_model("initial-exec")));
@@ -287,6 +294,18 @@ static inline void lr_spin_lock(uint32_t *l)
             !__atomic_compare_exchange_n(l, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
         lr_spin_slow(l);
     LR_CHAOS();
+}
+
+/* One attempt, without a call in it: for fast paths that have no frame. */
+static inline bool lr_spin_try(uint32_t *l)
+{
+    if (LB_LIKELY(lr_self.solo))
+        return true;
+    if (LB_UNLIKELY(__atomic_load_n(&lr_solo_on, __ATOMIC_ACQUIRE)))
+        return false;
+    uint32_t free = 0;
+    return LB_LIKELY(
+        __atomic_compare_exchange_n(l, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 }
 
 static inline void lr_spin_unlock(uint32_t *l)

@@ -101,26 +101,33 @@ static __attribute__((noinline)) int lock_slow(lade_mutex *m, struct lr_task *t,
 static inline uintptr_t self_owner(void)
 {
     struct lr_task *t = lr_cur();
-    if (LB_LIKELY(t && LR_KIND(t) == LR_FIBER))
-        return (uintptr_t)t;
-    return (uintptr_t)lr_self_task();
+    return LB_LIKELY(t != NULL) ? (uintptr_t)t : (uintptr_t)lr_self_task();
 }
 
+static __attribute__((noinline)) int lock_any(lade_mutex *m, int64_t until)
+{
+    if (!m)
+        return -LADE_EINVAL;
+    struct lr_task *me = lr_self_task();
+    if (!me)
+        return -LADE_EPERM;
+    return take_if_free(m, (uintptr_t)me) ? 0 : lock_slow(m, me, until);
+}
+
+/* The common cases are without a call, and so without a frame. */
 int lade_mutex_lock(lade_mutex *m)
 {
-    return lade_mutex_lock_until(m, LADE_FOREVER);
+    struct lr_task *t = lr_cur();
+    if (LB_UNLIKELY(!m || !t))
+        return lock_any(m, LADE_FOREVER);
+    if (LB_LIKELY(take_if_free(m, (uintptr_t)t)))
+        return 0;
+    return lock_slow(m, t, LADE_FOREVER);
 }
 
 int lade_mutex_lock_until(lade_mutex *m, int64_t until)
 {
-    if (LB_UNLIKELY(!m))
-        return -LADE_EINVAL;
-    uintptr_t me = self_owner();
-    if (LB_UNLIKELY(!me))
-        return -LADE_EPERM;
-    if (LB_LIKELY(take_if_free(m, me)))
-        return 0;
-    return lock_slow(m, (struct lr_task *)me, until); /* NOLINT(performance-no-int-to-ptr) */
+    return lock_any(m, until);
 }
 
 int lade_mutex_trylock(lade_mutex *m)
@@ -134,12 +141,12 @@ int lade_mutex_trylock(lade_mutex *m)
 }
 
 /* With waiters: hands it to one that has waited long, else lets it go and wakes the first. */
-static __attribute__((noinline)) void unlock_slow(lade_mutex *m, bool owned)
+static __attribute__((noinline)) int unlock_slow(lade_mutex *m, bool owned)
 {
     lr_spin_lock(&m->waiters.lock);
     if (!owned && __atomic_load_n(&m->owner, __ATOMIC_RELAXED) != 0) {
         lr_spin_unlock(&m->waiters.lock);
-        return; /* somebody has taken it since: he will see the waiters */
+        return 0; /* somebody has taken it since: he will see the waiters */
     }
     struct lr_wait *w = lr_waitlist_claim(&m->waiters);
     struct lr_task *t = w ? w->task : NULL;
@@ -151,23 +158,36 @@ static __attribute__((noinline)) void unlock_slow(lade_mutex *m, bool owned)
     lr_spin_unlock(&m->waiters.lock);
     if (t)
         lr_ready(t);
+    return 0;
+}
+
+/* Anybody, and where there are no asymmetric fences. */
+static __attribute__((noinline)) int unlock_any(lade_mutex *m)
+{
+    if (!m)
+        return -LADE_EINVAL;
+    uintptr_t me = self_owner();
+    if (me == 0 || __atomic_load_n(&m->owner, __ATOMIC_RELAXED) != me)
+        return -LADE_EPERM;
+    if (__atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0)
+        return unlock_slow(m, true);
+    __atomic_store_n(&m->owner, 0, __ATOMIC_RELEASE);
+    lr_fence_light(); /* partner: lock_slow */
+    return __atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0 ? unlock_slow(m, false) : 0;
 }
 
 int lade_mutex_unlock(lade_mutex *m)
 {
-    if (LB_UNLIKELY(!m))
-        return -LADE_EINVAL;
-    uintptr_t me = self_owner();
-    if (LB_UNLIKELY(me == 0 || __atomic_load_n(&m->owner, __ATOMIC_RELAXED) != me))
-        return -LADE_EPERM;
-    if (LB_UNLIKELY(__atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0)) {
-        unlock_slow(m, true);
-        return 0;
-    }
+    struct lr_task *t = lr_cur();
+    if (LB_UNLIKELY(!m || !t || LR_TSAN || lr_fence_symmetric ||
+                    __atomic_load_n(&m->owner, __ATOMIC_RELAXED) != (uintptr_t)t))
+        return unlock_any(m);
+    if (LB_UNLIKELY(__atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0))
+        return unlock_slow(m, true);
     __atomic_store_n(&m->owner, 0, __ATOMIC_RELEASE);
     lr_fence_light(); /* partner: lock_slow */
     if (LB_UNLIKELY(__atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0))
-        unlock_slow(m, false);
+        return unlock_slow(m, false);
     return 0;
 }
 

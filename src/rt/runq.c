@@ -31,11 +31,12 @@ struct lr_task *lr_runq_steal(struct lr_runq *q, uint32_t *lock, uint32_t now, u
     if (__atomic_load_n(&q->n, __ATOMIC_RELAXED) == 0 || !lr_hard_trylock(lock))
         return NULL;
     enter_as_thief(q);
-    uint32_t half = LB_MIN((q->n + 1) / 2, STEAL_MAX);
     struct lr_task *first = q->n > 0 ? q->head : NULL;
     struct lr_task *last = NULL;
-    for (struct lr_task *t = first; t && *n < half; t = t->next) {
-        if ((int32_t)(now - t->stamp) < LR_AGE_STEAL)
+    bool stuck = first && (first->stamp & LR_TALKS) && (int32_t)(now - first->stamp) >= LR_AGE_STEAL;
+    uint32_t most = LB_MIN(stuck ? q->n : (q->n + 1) / 2, STEAL_MAX);
+    for (struct lr_task *t = first; t && *n < most; t = t->next) {
+        if (!stuck && (int32_t)(now - t->stamp) < LR_AGE_STEAL)
             break;
         last = t;
         (*n)++;

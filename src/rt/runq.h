@@ -14,8 +14,9 @@
 
 /* Ages in LR_STAMP_SHIFT units. */
 #define LR_AGE_STEAL \
-    3 /* 100 us for tasks that were started or came from a timer, a descriptor, a yield */
-#define LR_AGE_TALK 61 /* 2 ms more for those that another task has just woken */
+    6 /* 100 us for tasks that were started or came from a timer, a descriptor, a yield */
+#define LR_TALKS    1u
+#define LR_AGE_TALK (122 | LR_TALKS) /* 2 ms more for those that another task has just woken */
 
 /* Waits until the thief is out. */
 void lr_runq_yield_to_thief(struct lr_runq *q);
@@ -69,7 +70,9 @@ static inline struct lr_task *lr_runq_pop(struct lr_runq *q)
 }
 
 /*
- * By another worker: a chain of up to half of what is old enough, at most 128; *n says how many. `now` is in stamps.
+ * By another worker: a chain of up to half of what is old enough, at most 128; *n says how many. When the first is one that was woken
+ * by a neighbour, 2 ms have gone by without a turn for it: the worker hogs or has lost its CPU, and everything is taken, since
+ * those who talk and are split between two cores pay for each word. `now` is in stamps.
  * `lock` is the victim's steal lock.
  */
 struct lr_task *lr_runq_steal(struct lr_runq *q, uint32_t *lock, uint32_t now, uint32_t *n);

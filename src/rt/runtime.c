@@ -71,7 +71,7 @@ int lr_worker_init(struct lr_rt *rt, struct lr_worker *w, unsigned index)
     w->index = index;
     w->runq.alone = rt->max_workers == 1;
     w->seed = (uint64_t)lb_clock_mono() * (2 * index + 3) | 1;
-    w->stamp = (uint32_t)(lb_clock_mono() >> LR_STAMP_SHIFT);
+    w->stamp = lr_stamp(lb_clock_mono());
     w->kept_at = lb_clock_mono();
     w->countdown = w->allotted = 1;
     if (!w->seen) /* not from an attempt that failed later on */

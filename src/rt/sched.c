@@ -203,7 +203,7 @@ static void take_injected(struct lr_rt *rt, struct lr_worker *w)
 static int64_t housekeep(struct lr_rt *rt, struct lr_worker *w)
 {
     int64_t now = lb_clock_mono();
-    w->stamp = (uint32_t)(now >> LR_STAMP_SHIFT);
+    w->stamp = lr_stamp(now);
     int used = w->allotted - w->countdown;
     if (used > 0) {
         lr_count(&w->n_switches, (uint64_t)used);
