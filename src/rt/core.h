@@ -118,6 +118,12 @@ struct lr_runq {
     bool alone; /* no thieves: one worker */
 };
 
+/* What a worker had published when the watcher looked: `seen` at its last look, `was` at the time `since`. */
+struct lr_look {
+    uint32_t seen, was;
+    int64_t since;
+};
+
 /* Hot fields of the owner first; what others write is on lines of its own. */
 struct lr_worker {
     alignas(64) struct lr_runq runq;
@@ -137,8 +143,8 @@ struct lr_worker {
     const void *sched_asan_low; /* and its real one */
     size_t sched_asan_size;
     void *sched_tsan;
-    struct lr_task *cur; /* atomic; what runs, for dumps and for spare.c */
-    uint32_t *seen;      /* the watcher's: what the others had published */
+    struct lr_task *cur;  /* atomic; what runs, for dumps and for spare.c */
+    struct lr_look *look; /* the watcher's: of each other worker */
     unsigned index;
     pthread_t thread;
     void *sigstack;
@@ -303,6 +309,7 @@ static inline bool lr_spin_try(uint32_t *l)
         return true;
     if (LB_UNLIKELY(__atomic_load_n(&lr_solo_on, __ATOMIC_ACQUIRE)))
         return false;
+    LR_CHAOS();
     uint32_t free = 0;
     return LB_LIKELY(
         __atomic_compare_exchange_n(l, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));

@@ -33,7 +33,8 @@ struct lr_task *lr_runq_steal(struct lr_runq *q, uint32_t *lock, uint32_t now, u
     enter_as_thief(q);
     struct lr_task *first = q->n > 0 ? q->head : NULL;
     struct lr_task *last = NULL;
-    bool stuck = first && (first->stamp & LR_TALKS) && (int32_t)(now - first->stamp) >= LR_AGE_STEAL;
+    bool stuck =
+        first && (first->stamp & LR_TALKS) && (int32_t)(now - first->stamp) >= LR_AGE_STEAL;
     uint32_t most = LB_MIN(stuck ? q->n : (q->n + 1) / 2, STEAL_MAX);
     for (struct lr_task *t = first; t && *n < most; t = t->next) {
         if (!stuck && (int32_t)(now - t->stamp) < LR_AGE_STEAL)

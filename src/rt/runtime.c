@@ -52,7 +52,7 @@ static void free_runtime(struct lr_rt *rt)
     lr_pool_stop(rt);
     lr_poller_fini(&rt->poller);
     for (unsigned i = 0; rt->worker && i < rt->max_workers; i++)
-        lb_free(rt->worker[i].seen);
+        lb_free(rt->worker[i].look);
     aligned_free(rt->worker);
     aligned_free(rt->shard);
     aligned_free(rt);
@@ -74,9 +74,9 @@ int lr_worker_init(struct lr_rt *rt, struct lr_worker *w, unsigned index)
     w->stamp = lr_stamp(lb_clock_mono());
     w->kept_at = lb_clock_mono();
     w->countdown = w->allotted = 1;
-    if (!w->seen) /* not from an attempt that failed later on */
-        w->seen = lb_calloc(rt->max_workers, sizeof(uint32_t));
-    return w->seen ? 0 : -LADE_ENOMEM;
+    if (!w->look) /* not from an attempt that failed later on */
+        w->look = lb_calloc(rt->max_workers, sizeof(*w->look));
+    return w->look ? 0 : -LADE_ENOMEM;
 }
 
 static int make_workers(struct lr_rt *rt)

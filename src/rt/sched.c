@@ -33,7 +33,8 @@
 #define POLL_EVERY 50000 /* ns between looks at descriptors while busy */
 #define SPIN_FOR \
     100000 /* ns an idle worker looks out before it sleeps: waking it costs about as much */
-#define LOOK_FIRST   50000 /* ns between looks at other workers, doubling */
+#define STUCK_FOR    100000 /* ns without a turn: see may_have_old */
+#define LOOK_FIRST   50000  /* ns between looks at other workers, doubling */
 #define LOOK_MAX     2000000
 #define TICK         64 /* task changes between housekeeping, at most; fewer when tasks are slow */
 #define TICK_TIME    200000 /* ns: about as often */
@@ -235,16 +236,35 @@ static int64_t housekeep(struct lr_rt *rt, struct lr_worker *w)
     return now;
 }
 
-static struct lr_task *steal(struct lr_rt *rt, struct lr_worker *w)
+/*
+ * False when nothing in v's queue can have waited for long: an attempt keeps v from its queue for a microsecond or two, and for a
+ * time slice when we lose the CPU in it. What v has published since says how fast its queue moves.
+ */
+static bool may_have_old(struct lr_look *l, const struct lr_worker *v, int64_t now)
+{
+    uint32_t queued = __atomic_load_n(&v->runq.n, __ATOMIC_RELAXED);
+    uint32_t published = __atomic_load_n(&v->published, __ATOMIC_RELAXED);
+    if (queued == 0)
+        return false;
+    uint32_t turns = published - l->was;
+    int64_t time = now - l->since;
+    if (turns == 0)
+        return time >= STUCK_FOR;
+    l->was = published;
+    l->since = now;
+    return time >= STUCK_FOR ? queued * (time / turns) >= STUCK_FOR : queued > turns;
+}
+
+static struct lr_task *steal(struct lr_rt *rt, struct lr_worker *w, int64_t now)
 {
     w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
     unsigned start = (unsigned)(w->seed >> 33);
     unsigned n = lr_live(rt);
     for (unsigned i = 0; i < n; i++) {
         struct lr_worker *v = &rt->worker[(start + i) % n];
-        if (v == w)
-            continue;
         uint32_t got;
+        if (v == w || !may_have_old(&w->look[v->index], v, now))
+            continue;
         struct lr_task *t = lr_runq_steal(&v->runq, &v->steal_lock, w->stamp, &got);
         if (!t)
             continue;
@@ -264,8 +284,8 @@ static bool others_are_busy(struct lr_rt *rt, struct lr_worker *w)
         if (v == w)
             continue;
         uint32_t seen = __atomic_load_n(&v->published, __ATOMIC_RELAXED);
-        busy = busy || seen != w->seen[i] || __atomic_load_n(&v->runq.n, __ATOMIC_RELAXED) > 0;
-        w->seen[i] = seen;
+        busy = busy || seen != w->look[i].seen || __atomic_load_n(&v->runq.n, __ATOMIC_RELAXED) > 0;
+        w->look[i].seen = seen;
     }
     return busy;
 }
@@ -349,7 +369,7 @@ static struct lr_task *watch_once(struct lr_rt *rt, struct lr_worker *w, struct 
     if (t)
         return t;
     if (!alone) {
-        t = steal(rt, w);
+        t = steal(rt, w, now);
         if (t)
             return t;
         if (now - v->since < SPIN_FOR) {

@@ -22,7 +22,7 @@ static void stealing_takes_half_of_what_is_old_enough_in_order(void **state)
             uint32_t got;
             const uint32_t now = 1000;
             for (uint32_t i = 0; i < n; i++)
-                lr_runq_push(&q, &t[i], i < old ? now - LR_AGE_STEAL : now - LR_AGE_STEAL + 1);
+                lr_runq_push(&q, &t[i], i < old ? now - LR_AGE_STEAL : now - LR_AGE_STEAL + 2);
             uint32_t half = (n + 1) / 2 < 128 ? (n + 1) / 2 : 128;
             uint32_t want = old < half ? old : half;
             struct lr_task *chain = lr_runq_steal(&q, &lock, now, &got);
@@ -39,6 +39,27 @@ static void stealing_takes_half_of_what_is_old_enough_in_order(void **state)
             assert_null(lr_runq_steal(&q, &lock, now, &got));
         }
     }
+}
+
+/* The first was woken by a neighbour and has had no turn for 2 ms: its worker is stuck, and all go together. */
+static void what_is_stuck_moves_as_a_whole(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+
+    static struct lr_task t[N];
+    struct lr_runq q = {0};
+    uint32_t lock = 0;
+    uint32_t got;
+    for (int i = 0; i < N; i++)
+        lr_runq_push(&q, &t[i], (uint32_t)i * 2 + LR_AGE_TALK);
+    assert_null(lr_runq_steal(&q, &lock, LR_AGE_TALK + LR_AGE_STEAL - 1, &got));
+    struct lr_task *chain = lr_runq_steal(&q, &lock, LR_AGE_TALK + LR_AGE_STEAL, &got);
+    assert_int_equal(got, 128);
+    for (int i = 0; i < 128; i++, chain = chain->next)
+        assert_ptr_equal(chain, &t[i]);
+    assert_null(chain);
+    assert_int_equal(q.n, N - 128);
 }
 
 struct raided {
@@ -257,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stealing_takes_half_of_what_is_old_enough_in_order),
+        cmocka_unit_test(what_is_stuck_moves_as_a_whole),
         cmocka_unit_test(each_task_comes_out_once_under_two_thieves),
         cmocka_unit_test(tasks_of_20_us_spread_over_the_workers),
         cmocka_unit_test(r15_two_that_talk_stay_on_one_worker),
