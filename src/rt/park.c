@@ -37,7 +37,8 @@ void lr_spin_slow(uint32_t *l) /* NOLINT(readability-non-const-parameter): writt
             __atomic_compare_exchange_n(l, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return;
         if ((i & 1023) == 0)
-            (void)sched_yield(); /* some 10 us: the holder lost its CPU, where ours may help; not before, it costs a time slice */
+            (void)
+                sched_yield(); /* some 10 us: the holder lost its CPU, where ours may help; not before, it costs a time slice */
         else
             lr_cpu_relax();
     }

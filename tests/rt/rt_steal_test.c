@@ -45,6 +45,7 @@ static void stealing_takes_half_of_what_is_old_enough_in_order(void **state)
 static void what_is_stuck_moves_as_a_whole(void **state)
 {
     (void)state;
+
     enum { N = 200 };
 
     static struct lr_task t[N];
