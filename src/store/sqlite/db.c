@@ -9,6 +9,7 @@
 #include "base/ident.h"
 #include "rt/seam.h"
 #include "store/sqlite/checkpoint.h"
+#include "store/sqlite/log.h"
 
 #define PAGE_BYTES  4096
 #define CHUNK_BYTES (256 << 10) /* the file grows by this much */
@@ -47,7 +48,8 @@ int ls_sqlite_db_open(struct ls_sqlite_db *db, const char *path, enum ls_sqlite_
     if (role == LS_SQLITE_WRITES)
         flags |= SQLITE_OPEN_CREATE;
     db->path = path;
-    int rc = sqlite3_open_v2(path, &db->h, flags, NULL);
+    db->log = NULL;
+    int rc = sqlite3_open_v2(path, &db->h, flags, ls_sqlite_log_vfs());
     if (!db->h)
         return lb_fail_nomem(err, "open");
     if (rc != SQLITE_OK) {

@@ -18,8 +18,11 @@ enum ls_sqlite_role {
     LS_SQLITE_READS   /* never writes */
 };
 
+struct ls_sqlite_log;
+
 struct ls_sqlite_db {
     sqlite3 *h;
+    struct ls_sqlite_log *log; /* log.c: of this connection, once it has written; NULL: not ours */
     sqlite3_stmt *stmt[LS_SQLITE_N_STATEMENTS];
     const char *path;      /* borrowed */
     int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/log.h"
 #include "store/sqlite/sqlite_impl.h"
 
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db)
@@ -62,6 +63,8 @@ int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx)
 {
     forget_queues(tx);
     int rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_BEGIN));
+    if (rc == 0)
+        ls_sqlite_log_begin(tx->db);
     tx->now_ms = ls_sqlite_now_ms(tx->s);
     return rc;
 }
@@ -89,7 +92,7 @@ int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
         if (q->dirty)
             rc = write_queue(tx, q);
     }
-    if (rc == 0) {
+    if (rc == 0 && !ls_sqlite_log_commits(tx->db, tx->grows)) {
         int room = ls_sqlite_db_reserve(tx->db, tx->op, tx->grows ? tx->err : NULL);
         rc = tx->grows ? room : 0;
     }
@@ -99,6 +102,8 @@ int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
     LB_FAULT(point);
     if (rc < 0)
         ls_sqlite_tx_rollback(tx);
+    else
+        ls_sqlite_log_end(tx->db);
     return rc;
 }
 
@@ -110,6 +115,7 @@ void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx)
         (void)sqlite3_step(st);
         (void)sqlite3_reset(st);
     }
+    ls_sqlite_log_end(tx->db);
     forget_queues(tx);
 }
 
