@@ -140,7 +140,8 @@ static void what_was_gathered_ends_with_its_transaction(void **state)
 static void pages_written_early_may_change_again(void **state)
 {
     (void)state;
-    static const char *const step[] = {INSERT(40),
+    static const char insert[] = INSERT(40);
+    static const char *const step[] = {insert,
                                        "UPDATE t SET x = randomblob(900) WHERE n % 5 = 0",
                                        "SAVEPOINT s; DELETE FROM t WHERE n % 7 = 1; ROLLBACK TO s",
                                        "SAVEPOINT s; DELETE FROM t WHERE n % 7 = 2; RELEASE s",
