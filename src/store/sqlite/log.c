@@ -1,10 +1,10 @@
 #include "store/sqlite/log.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/mem.h"
+#include "rt/seam.h"
 
 #define VFS_MAX  4 /* default VFSs that one process may have had */
 #define LOG_HEAD 32
@@ -20,7 +20,7 @@ struct layer {
     char name[16];
 };
 
-static pthread_mutex_t layers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lr_mutex layers_lock = LR_MUTEX_INIT;
 static struct layer layers[VFS_MAX]; /* guarded by: layers_lock; never changed once registered */
 static size_t n_layers;
 
@@ -213,12 +213,12 @@ const char *ls_sqlite_log_vfs(void)
 {
     const char *name = NULL;
     sqlite3_vfs *real = sqlite3_vfs_find(NULL);
-    (void)pthread_mutex_lock(&layers_lock);
+    lr_mutex_lock(&layers_lock);
     for (size_t i = 0; i < n_layers && !name; i++)
         name = layers[i].real == real ? layers[i].name : NULL;
     if (!name && real && n_layers < VFS_MAX)
         name = add_layer(real);
-    (void)pthread_mutex_unlock(&layers_lock);
+    lr_mutex_unlock(&layers_lock);
     return name;
 }
 
