@@ -124,6 +124,9 @@ typedef struct lade_flow_spec {
 LADE_API LADE_CHECKED int lade_flow_enqueue(lade *q, const lade_flow_spec *spec, lade_id *id,
                                             lade_err *err);
 
+/* The checks of lade_flow_enqueue alone: writes nothing, asks no store. */
+LADE_API LADE_CHECKED int lade_flow_check(lade *q, const lade_flow_spec *spec, lade_err *err);
+
 /* ---------------------------------------------------------------------------------------------
  * In a handler
  * ------------------------------------------------------------------------------------------- */

@@ -12,8 +12,9 @@ const struct cli_command *const cli_commands[] = {
     &cli_job_enqueue, &cli_job_ls,      &cli_job_show,     &cli_job_retry,   &cli_job_kill,
     &cli_job_cancel,  &cli_job_rm,      &cli_worker_run,   &cli_worker_ls,   &cli_queue_ls,
     &cli_queue_show,  &cli_queue_pause, &cli_queue_resume, &cli_queue_purge, &cli_queue_rm,
-    &cli_dead_ls,     &cli_dead_show,   &cli_dead_redrive, &cli_dead_purge,  &cli_stats,
-    &cli_doctor,      &cli_version,     &cli_help,         &cli_completion,
+    &cli_dead_ls,     &cli_dead_show,   &cli_dead_redrive, &cli_dead_purge,  &cli_flow_run,
+    &cli_flow_ls,     &cli_flow_show,   &cli_flow_cancel,  &cli_flow_retry,  &cli_flow_rm,
+    &cli_stats,       &cli_doctor,      &cli_version,      &cli_help,        &cli_completion,
 };
 const size_t cli_n_commands = LB_ARRAY_LEN(cli_commands);
 
@@ -32,9 +33,10 @@ static const char *find_alias(const struct alias *aliases, size_t n, const char 
 
 const char *cli_noun_of(const char *word)
 {
-    static const struct alias aliases[] = {{"task", "job"},       {"dlq", "dead"},
-                                           {"jobs", "job"},       {"queues", "queue"},
-                                           {"workers", "worker"}, {"tasks", "job"}};
+    static const struct alias aliases[] = {
+        {"task", "job"},      {"dlq", "dead"},       {"jobs", "job"},
+        {"queues", "queue"},  {"workers", "worker"}, {"tasks", "job"},
+        {"workflow", "flow"}, {"workflows", "flow"}, {"flows", "flow"}};
 
     return find_alias(aliases, LB_ARRAY_LEN(aliases), word);
 }

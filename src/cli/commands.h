@@ -16,6 +16,9 @@ extern const struct cli_command cli_dead_ls, cli_dead_show, cli_dead_redrive, cl
 /* cmd_queue.c */
 extern const struct cli_command cli_queue_ls, cli_queue_show, cli_queue_pause, cli_queue_resume,
     cli_queue_purge, cli_queue_rm;
+/* cmd_flow.c */
+extern const struct cli_command cli_flow_run, cli_flow_ls, cli_flow_show, cli_flow_cancel,
+    cli_flow_retry, cli_flow_rm;
 /* cmd_worker.c */
 extern const struct cli_command cli_worker_ls;
 /* cmd_stats.c */

@@ -83,7 +83,7 @@ void cli_help_all(void)
         print_line(cli_commands[i]);
     (void)printf(
         "\nShort: lade enqueue = job enqueue, lade work = worker run.\n"
-        "Aliases: task = job, dlq = dead, list = ls, inspect = show, run = retry, archive = "
+        "Aliases: task = job, dlq = dead, workflow = flow, list = ls, inspect = show, run = retry, archive = "
         "kill.\n\nGlobal options:\n");
     for (size_t i = 0; i < cli_n_globals; i++)
         print_option(&cli_globals[i]);

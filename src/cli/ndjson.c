@@ -10,7 +10,7 @@
 #include "cli/text.h"
 
 /* jansson recurses: depth is bounded before it sees the line. */
-static bool is_too_deep(const char *p, size_t n)
+static bool is_too_deep(const char *p, size_t n, size_t limit)
 {
     size_t depth = 0;
     bool in_string = false;
@@ -23,7 +23,7 @@ static bool is_too_deep(const char *p, size_t n)
         } else if (p[i] == '"') {
             in_string = true;
         } else if (p[i] == '{' || p[i] == '[') {
-            if (++depth > CLI_NDJSON_DEPTH)
+            if (++depth > limit)
                 return true;
         } else if ((p[i] == '}' || p[i] == ']') && depth > 0) {
             depth--;
@@ -341,29 +341,40 @@ static int read_members(struct cli_ndjson *j, lade_err *err)
     return 0;
 }
 
+int cli_json_load(json_t **out, const char *text, size_t n, size_t depth, lade_err *err)
+{
+    json_error_t e = {0};
+    if (is_too_deep(text, n, depth))
+        return lb_fail(err, LADE_EINVAL, "ndjson", "nested deeper than %zu", depth);
+    /* Without ALLOW_NUL no string holds a NUL, so every one is what strlen says. */
+    *out = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    return *out ? 0 : fail_syntax(&e, err);
+}
+
+int cli_ndjson_read(struct cli_ndjson *out, json_t *object, const lade_job_spec *defaults,
+                    lade_err *err)
+{
+    struct cli_ndjson j = {.spec = *defaults, .root = json_incref(object)};
+    lb_buf_init(&j.payload);
+    int rc = json_is_object(object)
+                 ? read_members(&j, err)
+                 : lb_fail(err, LADE_EINVAL, "ndjson", "not an object; give {\"kind\":...}");
+    if (rc < 0)
+        cli_ndjson_fini(&j);
+    else
+        *out = j;
+    return rc;
+}
+
 int cli_ndjson_parse(struct cli_ndjson *out, const char *line, size_t n,
                      const lade_job_spec *defaults, lade_err *err)
 {
-    json_error_t e = {0};
-    if (is_too_deep(line, n))
-        return lb_fail(err, LADE_EINVAL, "ndjson", "nested deeper than %d", CLI_NDJSON_DEPTH);
-    struct cli_ndjson j = {.spec = *defaults};
-    lb_buf_init(&j.payload);
-    /* Without ALLOW_NUL no string holds a NUL, so every one is what strlen says. */
-    j.root = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    int rc = 0;
-    if (!j.root)
-        rc = fail_syntax(&e, err);
-    else if (!json_is_object(j.root))
-        rc = lb_fail(err, LADE_EINVAL, "ndjson", "not an object; give {\"kind\":...}");
-    else
-        rc = read_members(&j, err);
-    if (rc < 0) {
-        cli_ndjson_fini(&j);
-        return rc;
-    }
-    *out = j;
-    return 0;
+    json_t *root = NULL;
+    int rc = cli_json_load(&root, line, n, CLI_NDJSON_DEPTH, err);
+    if (rc == 0)
+        rc = cli_ndjson_read(out, root, defaults, err);
+    json_decref(root);
+    return rc;
 }
 
 void cli_ndjson_fini(struct cli_ndjson *j)

@@ -43,4 +43,13 @@ LADE_CHECKED int cli_ndjson_parse(struct cli_ndjson *out, const char *line, size
                                   const lade_job_spec *defaults, lade_err *err);
 void cli_ndjson_fini(struct cli_ndjson *j);
 
+/*
+ * The same from an object that is read already, which is borrowed as long as the job. *out owes cli_ndjson_fini on 0 only.
+ */
+LADE_CHECKED int cli_ndjson_read(struct cli_ndjson *out, json_t *object,
+                                 const lade_job_spec *defaults, lade_err *err);
+/* A JSON text, nested at most `depth` deep. 0 with *out the caller's; -LADE_EINVAL, -LADE_ENOMEM. */
+LADE_CHECKED int cli_json_load(json_t **out, const char *text, size_t n, size_t depth,
+                               lade_err *err);
+
 #endif

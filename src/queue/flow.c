@@ -86,6 +86,15 @@ int lade_flow_enqueue(lade *q, const lade_flow_spec *spec, lade_id *id, lade_err
     return rc;
 }
 
+int lade_flow_check(lade *q, const lade_flow_spec *spec, lade_err *err)
+{
+    struct lq_flow_plan plan;
+    int rc = lq_flow_build(&plan, spec, q->payload_max, lq_client_now_ms(q), err);
+    if (rc == 0)
+        lq_flow_plan_fini(&plan);
+    return rc;
+}
+
 int lade_flow_act(lade *q, enum lade_flow_verb verb, const char *id, lade_err *err)
 {
     int rc = check_id(id, err);
