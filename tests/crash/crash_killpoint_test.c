@@ -2,7 +2,8 @@
  * crash_killpoint_test.c - SIGKILL at every fault point (C-013, C-082 and point 6 of the fault kit)
  *
  * A trial: a job that crashed its worker before lies there; a process enqueues jobs of all kinds and works them until
- * nothing is left, and is killed at one point; a clean worker then finishes; INV must hold. A first trial without a kill
+ * nothing is left, and is killed at one point; a clean worker then finishes; INV must hold, and workflows have got to
+ * their ends with each step run (C-089). A first trial without a kill
  * tells which points there are and how often each is reached: each name is then killed at its first and at a later
  * time, and so is a sample of all points in the order they are reached, denser with ROUNDS. Trials mostly wait for
  * leases to run out, so TOGETHER of them go at once, each with a store of its own.
@@ -69,6 +70,23 @@ static void start_finisher(struct trial *t)
                   &(struct ts_worker_args){.name = "finisher", .drain = true, .backoff_ms = 10});
 }
 
+/* C-089: marking a step and enqueueing the next is one step: none is lost, none waits for ever. */
+static void assert_flow_ended(struct trial *t, const char *id, enum lade_flow_state state)
+{
+    lade_flow_view *v = NULL;
+    int rc = lade_flow_get(t->q, id, &v, NULL);
+    if (rc == LADE_NOT_FOUND || rc == -LADE_EUNSUPPORTED)
+        return; /* killed before it was enqueued */
+    assert_int_equal(rc, 0);
+    int is = v->state;
+    for (size_t i = 0; i < v->n_nodes; i++)
+        is = v->nodes[i].state == LADE_STEP_ENQUEUED ? -1 : is;
+    lade_flow_view_free(v);
+    if (is != (int)state)
+        print_message("%s: flow %s has not ended as it should\n", t->env, id);
+    assert_int_equal(is, state);
+}
+
 static void finish(struct trial *t)
 {
     assert_true(ts_proc_wait(&t->finisher, TS_SOON));
@@ -79,6 +97,8 @@ static void finish(struct trial *t)
         print_message("%s: INV is broken\n", t->env);
     assert_true(holds);
     assert_int_equal(ts_rig_state(t->q, "orphan"), LADE_STATE_COMPLETED);
+    assert_flow_ended(t, "flow-a", LADE_FLOW_COMPLETED);
+    assert_flow_ended(t, "flow-b", LADE_FLOW_FAILED);
 }
 
 static void tear_down(struct trial *t)

@@ -298,6 +298,47 @@ static int produce_mixed(struct role *r, int n)
     return 0;
 }
 
+/* Enqueues, and notes in the ledger the steps whose numbers are in `runs`: they must run. */
+static int produce_flow(struct role *r, const lade_flow_spec *spec, const char *runs)
+{
+    lade_err err;
+    int rc = lade_flow_enqueue(r->q, spec, NULL, &err);
+    if (rc == -LADE_EUNSUPPORTED)
+        return 0;
+    if (rc < 0) {
+        (void)fprintf(stderr, "produce: %s\n", err.text);
+        return 1;
+    }
+    for (; *runs; runs++) {
+        char id[LADE_ID_MAX + 1];
+        (void)snprintf(id, sizeof(id), "%.40s~%c", spec->id, *runs);
+        ts_ledger_acked(&r->ledger, id);
+    }
+    return 0;
+}
+
+/* Workflows: "flow-a" completes with a step that is retried and one that snoozes, "flow-b" fails with a handler. */
+static int produce_flows(struct role *r)
+{
+    lade_job_spec ok = {.kind = "ok"}, dead = {.kind = "dead"};
+    lade_job_spec flaky = {.kind = "flaky", .payload = LADE_STR("1")};
+    lade_job_spec snooze = {.kind = "snooze", .payload = LADE_STR("1")};
+    lade_flow_step links[] = {lade_flow_job(&ok), lade_flow_job(&snooze)};
+    lade_flow_step members[] = {lade_flow_job(&ok), lade_flow_job(&flaky),
+                                lade_flow_chain(links, 2)};
+    lade_flow_step steps[] = {lade_flow_job(&ok), lade_flow_group(members, 3, &ok),
+                              lade_flow_job(&ok)};
+    lade_flow_step pair[] = {lade_flow_job(&dead), lade_flow_job(&ok)};
+    int rc = produce_flow(r, &(lade_flow_spec){.id = "flow-a", .root = lade_flow_chain(steps, 3)},
+                          "0123456");
+    if (rc != 0)
+        return rc;
+    return produce_flow(
+        r,
+        &(lade_flow_spec){.id = "flow-b", .root = lade_flow_group(pair, 2, &ok), .on_failure = &ok},
+        "013");
+}
+
 int ts_role_main(int argc, char **argv)
 {
     struct role r = {.argc = argc, .argv = argv};
@@ -319,7 +360,10 @@ int ts_role_main(int argc, char **argv)
     if (strcmp(argv[2], "producer") == 0) {
         rc = run_producer(&r);
     } else {
-        rc = produce_mixed(&r, find_int(&r, "produce", 0));
+        int produce = find_int(&r, "produce", 0);
+        rc = produce_mixed(&r, produce);
+        if (rc == 0 && produce > 0)
+            rc = produce_flows(&r);
         if (rc == 0)
             rc = run_worker(&r);
     }
