@@ -143,10 +143,10 @@ static int list_flows(struct cli *c, struct cli_out *out, int64_t limit, lade_er
     int64_t now = 0;
     int rc = lade_now(c->q, &now, err);
     while (rc == 0 && limit > 0 && !cursor.done) {
-        lade_flow_view *view[PAGE];
+        lade_flow_view *view[PAGE] = {NULL};
         size_t n = 0;
         rc = lade_flow_list(c->q, &cursor, (size_t)LB_MIN(limit, (int64_t)PAGE), view, &n, err);
-        for (size_t i = 0; rc >= 0 && i < n; i++) {
+        for (size_t i = 0; rc >= 0 && i < n && view[i]; i++) {
             struct cli_row row;
             fill_row(&row, view[i], now);
             cli_out_row(out, &row);
@@ -332,7 +332,7 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
         rc = lade_flow_get(c->q, args[0], &v, &err);
     if (rc == LADE_NOT_FOUND)
         return cli_say(CLI_NOT_FOUND, "%s: no such workflow", args[0]);
-    if (rc < 0)
+    if (rc < 0 || !v)
         return cli_complain(&err);
     if (show->dot || show->mermaid)
         rc = show_picture(v, show->mermaid, &err);
@@ -375,7 +375,7 @@ static int foresee(struct cli *c, enum lade_flow_verb verb, const char *id, lade
     lade_flow_view *v = NULL;
     bool is_down = false;
     int rc = lade_flow_get(c->q, id, &v, err);
-    if (rc != 0)
+    if (rc != 0 || !v)
         return rc;
     bool is_over = v->state == LADE_FLOW_COMPLETED || v->state == LADE_FLOW_CANCELLED;
     for (size_t i = 0; i < v->n_steps; i++)
