@@ -157,7 +157,7 @@ typedef struct lade_job_spec {
     size_t n_headers;
     const char *id; /* explicit id, makes enqueue idempotent; default: a new time-ordered id */
     int64_t in;     /* delay from now; not with `at` */
-    int64_t at;     /* absolute time on the store's clock; past = now */
+    int64_t at;     /* absolute time on the store's clock, from the year 2000 on; past = now */
     int priority;   /* LADE_PRIORITY_MIN to LADE_PRIORITY_MAX; higher runs first; default 0 */
     lade_unique unique;
     int max_attempts;     /* runs, not retries; default 25; 1 = never retried; at most 1,000 */
@@ -269,7 +269,8 @@ typedef struct lade_worker_config {
     const lade_worker_queue *queues; /* default: the queue "default" */
     size_t n_queues;                 /* at most 64 */
     enum lade_queue_order order;
-    const char *name;         /* shown to operators; default host:pid */
+    const char *
+        name; /* shown to operators: 1 to LADE_NAME_MAX bytes, no control characters; default host:pid */
     int64_t lease;            /* default 15 s, at least 1 s. Renewed at a third of it */
     int64_t sweep;            /* how often leases of dead workers are looked for; default 1 s */
     int64_t shutdown_timeout; /* how long a stop waits for handlers; default 25 s; -1 = 0 */
@@ -301,7 +302,8 @@ LADE_API LADE_CHECKED int lade_worker_open(lade_worker **out, lade *q,
 /*
  * Registers the handler of a kind, before run. The kind "*" catches every kind without its own handler.
  * A job whose kind has no handler here is handed back for 10 s without spending an attempt. `ctx` is borrowed until
- * lade_worker_close. Failures: EINVAL (bad kind, registered twice, worker runs), ENOMEM.
+ * lade_worker_close. There is no text: -LADE_EINVAL when kind or fn is NULL, the kind is no name, it has a handler
+ * already, or the worker runs or has run; -LADE_ENOMEM. After a failure the worker is as before.
  */
 LADE_API LADE_CHECKED int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn,
                                              void *ctx);

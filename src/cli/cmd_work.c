@@ -30,6 +30,7 @@ struct work {
     size_t n_queues;
     bool weighted;
     bool tasks;
+    lade_options store; /* how much is kept of what ended */
     struct cli_guard guard;
 };
 
@@ -87,6 +88,47 @@ static int set_prefetch(void *values, const char *text, lade_err *err)
     return cli_arg_int("--prefetch", text, (struct cli_range){0, 100000}, &w->prefetch, err);
 }
 
+/* "1h,1000", or one of both; "0" keeps nothing. */
+static int read_keep(const char *what, const char *text, int64_t *age, int64_t *count,
+                     lade_err *err)
+{
+    const char *comma = strchr(text, ',');
+    if (strcmp(text, "0") == 0) {
+        *count = -1;
+        return 0;
+    }
+    char first[32];
+    (void)snprintf(first, sizeof(first), "%.*s", (int)(comma ? comma - text : (long)strlen(text)),
+                   text);
+    bool counts = first[0] && first[strspn(first, "0123456789")] == 0;
+    if (counts && comma)
+        return lb_fail(err, LADE_EINVAL, "usage", "%s: '%.40s' has the count first; give AGE,COUNT",
+                       what, text);
+    int rc =
+        counts ? 0
+               : cli_arg_duration(what, first,
+                                  (struct cli_range){LADE_MILLISECOND, CLI_DURATION_MAX}, age, err);
+    if (rc == 0 && (counts || comma))
+        rc = cli_arg_int(what, counts ? first : comma + 1, (struct cli_range){0, INT32_MAX}, count,
+                         err);
+    if (rc == 0 && (counts || comma) && *count == 0)
+        *count = -1;
+    return rc;
+}
+
+static int set_keep_completed(void *values, const char *text, lade_err *err)
+{
+    lade_options *o = &((struct work *)values)->store;
+    return read_keep("--keep-completed", text, &o->keep_completed.age, &o->keep_completed.count,
+                     err);
+}
+
+static int set_keep_dead(void *values, const char *text, lade_err *err)
+{
+    lade_options *o = &((struct work *)values)->store;
+    return read_keep("--keep-dead", text, &o->keep_dead.age, &o->keep_dead.count, err);
+}
+
 #define AT(member) offsetof(struct work, member)
 
 static const struct cli_opt opts[] = {
@@ -114,6 +156,12 @@ static const struct cli_opt opts[] = {
     {"payload-max", 0, CLI_OPT_INT, AT(payload_max), "BYTES",
      "largest payload that is run (default 64 MiB, the most there can be)", 1,
      LADE_PAYLOAD_MAX_HARD, NULL},
+    {"keep-completed", 0, CLI_OPT_CALL, 0, "AGE,COUNT",
+     "of completed and cancelled jobs, each queue; one of both will do, 0 keeps none (default "
+     "1h,1000)",
+     0, 0, set_keep_completed},
+    {"keep-dead", 0, CLI_OPT_CALL, 0, "AGE,COUNT", "of dead jobs (default 90d,10000)", 0, 0,
+     set_keep_dead},
     {"name", 0, CLI_OPT_TEXT, AT(name), "NAME", "shown to operators (default host:pid)", 0, 0,
      NULL},
     {"init", 0, CLI_OPT_FLAG, AT(init), NULL,
@@ -184,9 +232,8 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
     if (w->prefetch_given && w->prefetch == 0)
         config.prefetch_max = -1;
     /* Who enqueued a big payload was allowed to; the worker's own limit is for who wants one. */
-    lade_options store = {.payload_max =
-                              w->payload_max ? (uint32_t)w->payload_max : LADE_PAYLOAD_MAX_HARD};
-    int rc = cli_connect(c, &store, err);
+    w->store.payload_max = w->payload_max ? (uint32_t)w->payload_max : LADE_PAYLOAD_MAX_HARD;
+    int rc = cli_connect(c, &w->store, err);
     if (rc < 0)
         return rc;
     lade_worker *worker = NULL;

@@ -61,6 +61,7 @@ struct table {
     struct cli *c;
     void *values;
     const struct cli_opt *row[OPTS_MAX];
+    bool given[OPTS_MAX];
     size_t n, n_global;
     struct option longs[OPTS_MAX + 1];
     char shorts[2 + 2 * OPTS_MAX + 1];
@@ -124,7 +125,7 @@ static int fail_unknown(const struct table *t, const char *typed, lade_err *err)
     return lb_fail(err, LADE_EINVAL, "usage", "--%.40s: unknown option; see --help", word);
 }
 
-static int set_value(const struct table *t, size_t i, const char *text, lade_err *err)
+static int set_value(struct table *t, size_t i, const char *text, lade_err *err)
 {
     const struct cli_opt *o = t->row[i];
     char *base = i < t->n_global ? (char *)t->c : t->values;
@@ -136,6 +137,10 @@ static int set_value(const struct table *t, size_t i, const char *text, lade_err
         *(bool *)at = true;
         return 0;
     case CLI_OPT_TEXT:
+        /* Of the global ones the last holds, so that an alias may set them. */
+        if (i >= t->n_global && t->given[i])
+            return lb_fail(err, LADE_EINVAL, "usage", "%s: given twice; give it once", name);
+        t->given[i] = true;
         *(const char **)at = text;
         return 0;
     case CLI_OPT_INT:

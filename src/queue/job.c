@@ -75,6 +75,7 @@ static int check_headers(const lade_job_spec *s, const char *at, lade_err *err)
     return 0;
 }
 
+#define YEAR_2000 (INT64_C(946684800) * LADE_SECOND)
 #define DURATION_MAX \
     (36525 * LADE_DAY) /* now plus this is still a time that nanoseconds can hold */
 
@@ -84,8 +85,10 @@ static int check_duration(int64_t ns, const char *field, const char *at, lade_er
     if (ns < 0)
         return REFUSE(LADE_EINVAL, "%s%s is negative", at, field);
     if (ns > 0 && ns < LADE_MILLISECOND)
-        return REFUSE(LADE_EINVAL, "%s%s is below one millisecond, the resolution of the stores",
-                      at, field);
+        return REFUSE(LADE_EINVAL,
+                      "%s%s is %lld ns, below one millisecond, the resolution of the stores; "
+                      "durations are nanoseconds: 5 * LADE_SECOND",
+                      at, field, (long long)ns);
     if (ns > DURATION_MAX)
         return REFUSE(LADE_EINVAL, "%s%s is over 100 years", at, field);
     return 0;
@@ -118,8 +121,11 @@ static int check_times(const lade_job_spec *s, const char *at, lade_err *err)
         rc = check_backoff(&s->backoff, at, err);
     if (rc < 0)
         return rc;
-    if (s->at < 0)
-        return REFUSE(LADE_EINVAL, "%sat is before 1970", at);
+    if (s->at != 0 && s->at < YEAR_2000)
+        return REFUSE(LADE_EINVAL,
+                      "%sat is %lld, before the year 2000; times are nanoseconds since 1970: "
+                      "(int64_t)time(NULL) * LADE_SECOND",
+                      at, (long long)s->at);
     if (s->at > 0 && s->in > 0)
         return REFUSE(LADE_EINVAL, "%sat and in are both set; give one", at);
     return 0;

@@ -167,7 +167,13 @@ static void each_bad_field_is_refused_by_name(void **state)
     expect_refusal((lade_job_spec){.kind = "k", .in = -1}, LADE_EINVAL, "in");
     expect_refusal((lade_job_spec){.kind = "k", .in = 999999}, LADE_EINVAL,
                    "millisecond"); /* C-073 */
-    expect_refusal((lade_job_spec){.kind = "k", .in = LADE_SECOND, .at = 1}, LADE_EINVAL, "both");
+    expect_refusal((lade_job_spec){.kind = "k", .in = 5}, LADE_EINVAL, "nanoseconds");
+    /* seconds, milliseconds and microseconds where nanoseconds belong */
+    for (int64_t at = 1767225600; at < INT64_C(1767225600) * LADE_SECOND; at *= 1000)
+        expect_refusal((lade_job_spec){.kind = "k", .at = at}, LADE_EINVAL, "nanoseconds");
+    expect_refusal((lade_job_spec){.kind = "k", .at = -1}, LADE_EINVAL, "2000");
+    int64_t now = INT64_C(1767225600) * LADE_SECOND;
+    expect_refusal((lade_job_spec){.kind = "k", .in = LADE_SECOND, .at = now}, LADE_EINVAL, "both");
     expect_refusal((lade_job_spec){.kind = "k", .unique = {LADE_STR("u"), 1, 0}}, LADE_EINVAL,
                    "unique.ttl");
     expect_refusal((lade_job_spec){.kind = "k", .max_attempts = 1001}, LADE_EINVAL, "max_attempts");

@@ -24,6 +24,8 @@
 #define SLOT_RETRY   (100 * LADE_MILLISECOND)
 #define SETTLE_HURRY LADE_SECOND       /* the same after a second signal */
 #define SETTLE_WAIT  (5 * LADE_SECOND) /* for the store to take the last outcomes */
+#define SETTLE_AWAY  (3 * LADE_SECOND) /* the same when its last trip failed */
+#define LAST_CALLS   LADE_SECOND       /* for the calls under way then, and the sign-off */
 
 /* Signals ---------------------------------------------------------------------------------------------------------- */
 
@@ -252,6 +254,8 @@ static bool is_over(struct control *c, int64_t now, int64_t *next)
         return true;
     if (c->settle_at == LB_FOREVER)
         c->settle_at = now + SETTLE_WAIT;
+    if (w->store_away)
+        c->settle_at = LB_MIN(c->settle_at, now + SETTLE_AWAY);
     if (atomic_load(&w->stops) > 1)
         c->settle_at = LB_MIN(c->settle_at, now + SETTLE_HURRY);
     *next = LB_MIN(*next, c->settle_at);
@@ -386,6 +390,7 @@ int lade_worker_run(lade_worker *w, lade_err *err)
         return rc;
     }
     control_until_over(w);
+    lq_store_hurry(w->q->store, lb_deadline_in(LAST_CALLS));
     end_threads(w);
     drop_leftovers(w);
     lade_err leaving = {0};
@@ -393,6 +398,7 @@ int lade_worker_run(lade_worker *w, lade_err *err)
     if (w->registered && !w->store_away &&
         lq_leave(w->q->store, w->incarnation, lq_worker_lanes(w), &leaving) < 0)
         lq_worker_log(w, "could not sign off, the lease runs out by itself: %s", leaving.text);
+    lq_store_hurry(w->q->store, 0);
     if (!w->no_signals)
         forget_signals(w);
     return 0;

@@ -92,6 +92,11 @@ struct lq_store_config {
 struct lq_store {
     const struct lq_store_ops *ops;
     struct lq_store_config config; /* strings owned by the opener and alive until close */
+    /*
+     * Atomic, lb_clock_mono, 0 = none: calls under way, and later ones, end by then even if their timeout is longer. For the
+     * moments in which a worker ends and the store does not answer; callers beside it feel it too.
+     */
+    int64_t hurry;
 };
 
 /* put ------------------------------------------------------------------------------------------------------------ */
@@ -453,6 +458,19 @@ LADE_CHECKED int lq_store_open(struct lq_store **out, const struct lq_store_ops 
                                size_t n, const struct lq_store_config *config, lade_err *err);
 /* NULL is allowed. */
 void lq_store_close(struct lq_store *s);
+
+/* Sets hurry; 0 takes it back. Any thread. */
+static inline void lq_store_hurry(struct lq_store *s, int64_t until)
+{
+    __atomic_store_n(&s->hurry, until, __ATOMIC_RELAXED);
+}
+
+/* For stores: the deadline, or hurry when that is earlier. */
+static inline int64_t lq_hurried(const int64_t *hurry, int64_t deadline)
+{
+    int64_t until = hurry ? __atomic_load_n(hurry, __ATOMIC_RELAXED) : 0;
+    return until != 0 && until < deadline ? until : deadline;
+}
 
 /*
  * The ops as the engine calls them: each is a fault point before and after (NAME.before, NAME.after), so that a test can

@@ -153,6 +153,19 @@ struct lq_lanes lq_worker_lanes(const struct lade_worker *w)
 
 #define REFUSE(...) lb_fail(err, LADE_EINVAL, "worker", __VA_ARGS__)
 
+static int check_name(const char *name, lade_err *err)
+{
+    size_t n = name ? strlen(name) : 0;
+    if (n > LADE_NAME_MAX)
+        return REFUSE("the name has %zu bytes; at most %d", n, LADE_NAME_MAX);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (c < ' ' || c == 0x7f)
+            return REFUSE("the name has the control character 0x%02x at byte %zu", c, i);
+    }
+    return 0;
+}
+
 static int check_config(const lade_worker_config *c, lade_err *err)
 {
     if (c->concurrency < 0 || c->concurrency > 10000)
@@ -187,7 +200,7 @@ static int check_config(const lade_worker_config *c, lade_err *err)
     if (c->prefetch_max < -1 || c->prefetch_max > 10000)
         return REFUSE("prefetch_max %d is not within 1 to 10000 (0 = default, -1 = none)",
                       c->prefetch_max);
-    return 0;
+    return check_name(c->name, err);
 }
 
 static int copy_queues(lade_worker *w, const lade_worker_config *c)

@@ -380,6 +380,21 @@ static void term_lets_handlers_finish_and_a_second_one_hands_back(void **state)
     json_decref(job);
 }
 
+static void a_worker_keeps_as_many_ended_jobs_as_it_is_told(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    for (int i = 0; i < 5; i++)
+        (void)enqueue(i < 3 ? "good" : "bad", "");
+    RUN(&r, "work", "--drain", "-k", "good", "-e", "true", "-k", "bad", "-e", "exit 100",
+        "--keep-completed", "1h,2", "--keep-dead", "0", "-c", "1");
+    assert_code(&r, 0);
+    assert_int_equal(total_of("completed"), 2);
+    assert_int_equal(total_of("dead"), 0);
+    assert_int_equal(total_of("total_completed"), 3);
+    run_free(&r);
+}
+
 static void bad_worker_options_are_refused(void **state)
 {
     (void)state;
@@ -400,6 +415,13 @@ static void bad_worker_options_are_refused(void **state)
         {{"work", "--exec", "true", "--exec", "false"}, "said twice"},
         {{"work", "--exec", "true", "-c", "0"}, "--concurrency"},
         {{"work", "--exec", "true", "--lease", "10ms"}, "--lease"},
+        {{"work", "--exec", "true", "--name", "a\nb"}, "control character"},
+        {{"work", "--exec", "true", "--name", "a", "--name", "b"}, "--name: given twice"},
+        {{"work", "--exec", "true", "--keep-dead", "5x"}, "--keep-dead"},
+        {{"work", "--exec", "true", "--keep-completed", "5,1h"}, "--keep-completed"},
+        {{"enqueue", "-k", "k", "-p", "a", "-p", "b"}, "--payload: given twice"},
+        {{"enqueue", "-k", "k", "--in", "5us"}, "--in"},
+        {{"enqueue", "-k", "k", "--at", "1999-12-31T00:00:00Z"}, "2000"},
     };
 
     struct cli_run r = {0};
@@ -432,6 +454,7 @@ int main(int argc, char **argv)
         ON_STORE(kinds_have_their_own_handlers_and_weights_are_understood),
         ON_STORE(a_command_that_is_not_there_fails_the_attempt),
         ON_STORE(term_lets_handlers_finish_and_a_second_one_hands_back),
+        ON_STORE(a_worker_keeps_as_many_ended_jobs_as_it_is_told),
         ON_STORE(bad_worker_options_are_refused),
     };
     return run_group(argc, argv, "work", tests, LB_ARRAY_LEN(tests));

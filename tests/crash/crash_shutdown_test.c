@@ -1,6 +1,8 @@
 /* crash_shutdown_test.c - signals: the end of the grace, PID 1, suspension (C-014, C-015, C-016) */
 #include "support/rig_test.h"
 
+#include <sqlite3.h>
+
 #define GRACE_MS 300
 
 static void start_worker(struct ts_fix *f, struct ts_proc *p, int grace_ms)
@@ -90,6 +92,60 @@ static void second_term_does_not_wait_for_the_grace(void **state)
     assert_true(ts_proc_wait(&f->a, TS_SOON)); /* half of the grace */
     assert_int_equal(ts_proc_code(&f->a), 0);
     assert_int_equal(ts_rig_state(f->q, "running"), LADE_STATE_READY);
+}
+
+/* The store does not answer: a server that stands still, a write lock that somebody keeps. */
+static sqlite3 *take_store_away(struct ts_fix *f)
+{
+    sqlite3 *db = NULL;
+    char path[128];
+    if (f->r.store == TS_REDIS) {
+        ts_redis_freeze(&f->r.redis);
+        return NULL;
+    }
+    assert_int_equal(sqlite3_open(ts_rig_path(&f->r, "jobs.db", path, sizeof(path)), &db),
+                     SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, 60000);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return db;
+}
+
+static void give_store_back(struct ts_fix *f, sqlite3 *db)
+{
+    if (f->r.store == TS_REDIS)
+        ts_redis_thaw(&f->r.redis);
+    (void)sqlite3_close(db); /* rolls back */
+}
+
+/* Its calls have five minutes, which a stop does not wait for; neither when idle nor with a job to hand back. */
+static void term_with_the_store_away_does_not_wait_for_its_calls(void **state)
+{
+    struct ts_fix *f = *state;
+    for (int busy = 0; busy < 2; busy++) {
+        ts_rig_worker(&f->r, &f->a,
+                      &(struct ts_worker_args){.name = "a",
+                                               .concurrency = 1,
+                                               .lease_ms = 3 * TS_LEASE_MS,
+                                               .grace_ms = 100,
+                                               .timeout_ms = 300000});
+        assert_true(ts_rig_wait_worker(f->q, "a", TS_SOON));
+        if (busy) {
+            lade_job_spec spec = ts_fix_gated(f, "gate", "running");
+            ts_rig_enqueue(&f->r, f->q, &spec, NULL);
+            assert_true(ts_fix_wait_runs(f, "running", 1));
+        }
+        ts_ledger_process(&f->r.ledger, 'P', f->a.pid);
+        sqlite3 *db = take_store_away(f);
+        ts_nap_ms(TS_LEASE_MS + 200); /* a renewal is under way */
+        ts_proc_signal(&f->a, SIGTERM);
+        bool ended = ts_proc_wait(&f->a, 2 * TS_SOON);
+        give_store_back(f, db);
+        assert_true(ended);
+        assert_int_equal(ts_proc_code(&f->a), 0);
+    }
+    ts_fix_open_gate(f);
+    ts_fix_finish(f);
+    assert_int_equal(ts_rig_state(f->q, "running"), LADE_STATE_COMPLETED);
 }
 
 static bool catches(pid_t pid, int signum)
@@ -192,6 +248,7 @@ int main(int argc, char **argv)
         TS_TEST(c014_failure_at_the_end_of_the_grace_makes_one_transition),
         TS_TEST(term_hands_unfinished_and_prefetched_jobs_back_without_an_attempt),
         TS_TEST(second_term_does_not_wait_for_the_grace),
+        TS_TEST(term_with_the_store_away_does_not_wait_for_its_calls),
         TS_TEST(c015_worker_as_pid_1_ends_on_term),
         TS_TEST(c016_suspension_and_signal_storms_end_nothing),
     };

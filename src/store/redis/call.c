@@ -51,6 +51,11 @@ try {
     lade_err *err;
 };
 
+static int64_t end_of(const struct try *t)
+{
+    return ls_redis_conn_hurried(t->c, t->deadline);
+}
+
 /* What a round of replies says. */
 struct verdict {
     struct lb_slice error; /* the first, in the reply */
@@ -82,7 +87,7 @@ static struct verdict judge(const struct ls_redis_conn *c)
 /* After a remedy: true when the call is to be sent again. */
 static bool may_repeat(const struct try *t)
 {
-    return !(t->call->once && t->may_have_run) && lb_clock_mono() < t->deadline;
+    return !(t->call->once && t->may_have_run) && lb_clock_mono() < end_of(t);
 }
 
 /* 1: send again; 0: done; < 0: failed. */
@@ -98,11 +103,11 @@ static int remedy(struct try *t, const struct verdict *v)
     switch (what) {
     case LS_REDIS_REMEDY_WAIT:
         ls_redis_pace_slower(&t->pace);
-        return ls_redis_pace_wait(&t->pace, t->deadline) ? 1 : rc;
+        return ls_redis_pace_wait(&t->pace, end_of(t)) ? 1 : rc;
     case LS_REDIS_REMEDY_RECONNECT:
         ls_redis_conn_drop(c);
         ls_redis_pace_slower(&c->pace);
-        return ls_redis_pace_wait(&c->pace, t->deadline) ? 1 : rc;
+        return ls_redis_pace_wait(&c->pace, end_of(t)) ? 1 : rc;
     case LS_REDIS_REMEDY_RELOAD: {
         if (t->reloaded)
             return rc;

@@ -20,6 +20,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
+#define HURRY_LOOK (500 * LADE_MILLISECOND)
 #define READ_MIN   16384
 #define SPIN_CLASS 512 /* bytes: the smallest class of requests */
 #define IDLE_NS \
@@ -359,12 +360,15 @@ static int await(struct ls_redis_conn *c, struct lr_event *wake, int64_t deadlin
         if (late)
             return LS_REDIS_LATE;
         fd[0].want = io == LS_REDIS_IO_WRITE ? LR_WRITE : LR_READ;
-        int ready = lr_wait_fds(fd, LB_ARRAY_LEN(fd), deadline);
+        /* Who cannot be woken looks now and then whether there is a hurry; few replies take that long. */
+        int64_t look = wake ? LB_FOREVER : lb_deadline_in(HURRY_LOOK);
+        int ready =
+            lr_wait_fds(fd, LB_ARRAY_LEN(fd), LB_MIN(look, ls_redis_conn_hurried(c, deadline)));
         if (ready < 0) {
             ls_redis_conn_drop(c);
             return lb_fail_errno(err, EIO, where, "poll");
         }
-        late = ready == 0;
+        late = ready == 0 && lb_clock_mono() >= ls_redis_conn_hurried(c, deadline);
     }
 }
 
@@ -394,7 +398,13 @@ static int wait_writable(struct ls_redis_conn *c, enum ls_redis_io io, int64_t d
 {
     unsigned want = io == LS_REDIS_IO_READ ? LR_READ : LR_READ | LR_WRITE;
     struct lr_fd fd = {.fd = c->sock.fd, .want = want};
-    int ready = lr_wait_fds(&fd, 1, deadline);
+    int64_t end;
+    int ready;
+    do {
+        int64_t look = lb_deadline_in(HURRY_LOOK);
+        end = ls_redis_conn_hurried(c, deadline);
+        ready = lr_wait_fds(&fd, 1, LB_MIN(look, end));
+    } while (ready == 0 && lb_clock_mono() < end);
     if (ready < 0) {
         ls_redis_conn_drop(c);
         return lb_fail_errno(err, EIO, where, "poll");

@@ -51,6 +51,8 @@ struct ls_redis_conn_config {
      * an outage always.
      */
     bool *reached;
+    /* Atomic, the owner's: calls end by then whatever their deadline; NULL or 0 = no such time (store.h). */
+    const int64_t *hurry;
 };
 
 /* Makes the object; does not dial. 0, -LADE_ENOMEM, or -LADE_EUNSUPPORTED (rediss:// without TLS in this build). */

@@ -13,6 +13,7 @@
 #define LADE_STORE_REDIS_CONN_INNER_H
 
 #include "base/spin.h"
+#include "queue/store.h"
 #include "store/redis/conn.h"
 #include "store/redis/script.h"
 #include "store/redis/socket.h"
@@ -57,6 +58,11 @@ struct ls_redis_conn {
     char server[64];
     char (*sha)[LS_REDIS_SHA_LEN + 1]; /* one each script of the table */
 };
+
+static inline int64_t ls_redis_conn_hurried(const struct ls_redis_conn *c, int64_t deadline)
+{
+    return lq_hurried(c->config.hurry, deadline);
+}
 
 /* conn.c */
 /* Forgets replies that were handed over and commands that were not sent. */

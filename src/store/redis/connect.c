@@ -299,12 +299,16 @@ int ls_redis_conn_connect(struct ls_redis_conn *c, int64_t deadline, lade_err *e
     if (c->pace.step == 0)
         (void)lb_fail(&c->last, LADE_EUNAVAILABLE, WHERE,
                       "%s: no time left to connect before the deadline", c->config.url->text);
-    while (ls_redis_pace_wait(&c->pace, deadline)) {
+    while (ls_redis_pace_wait(&c->pace, ls_redis_conn_hurried(c, deadline))) {
         int64_t one = lb_deadline_in(c->config.connect_timeout);
-        struct attempt a = {
-            .c = c, .deadline = LB_MIN(one, deadline), .again = true, .err = &c->last};
+        int64_t end = ls_redis_conn_hurried(c, deadline);
+        lade_err why = {0};
+        struct attempt a = {.c = c, .deadline = LB_MIN(one, end), .again = true, .err = &why};
         if (try_once(&a) == 0)
             return 0;
+        /* One that the deadline cut off knows less than the one before it. */
+        if (c->pace.step == 0 || !a.again || lb_clock_mono() < end)
+            c->last = why;
         ls_redis_pace_slower(&c->pace);
         if (!a.again)
             break;

@@ -65,6 +65,7 @@ int ls_redis_conn_make(struct ls_redis_store *s, bool blocking, struct ls_redis_
         .scripts = blocking ? NULL : &ls_redis_scripts,
         .no_spin = blocking,
         .reached = &s->reached,
+        .hurry = &s->base.hurry,
     };
     return ls_redis_conn_open(out, &config, err);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/ident.h"
+#include "queue/store.h"
 #include "rt/seam.h"
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/log.h"
@@ -29,7 +30,8 @@ static int wait_for_lock(void *arg, int n)
 {
     struct ls_sqlite_db *db = arg;
     int64_t now = lb_clock_mono();
-    if (now >= db->busy_deadline)
+    int64_t deadline = lq_hurried(db->hurry, db->busy_deadline);
+    if (now >= deadline)
         return 0;
     if (n == 0)
         db->waits = 0;
@@ -37,7 +39,7 @@ static int wait_for_lock(void *arg, int n)
     if (db->waits < 7)
         db->waits++;
     step = step / 2 + (int64_t)lb_rand_below((uint64_t)step);
-    lr_sleep_until(LB_MIN(now + step, db->busy_deadline));
+    lr_sleep_until(LB_MIN(now + step, deadline));
     return 1;
 }
 

@@ -27,6 +27,7 @@ struct ls_sqlite_db {
     const char *path;      /* borrowed */
     int64_t busy_deadline; /* lb_clock_mono; how long to wait for another writer */
     unsigned waits;        /* in the wait that goes on */
+    const int64_t *hurry;  /* an earlier deadline; see store.h. NULL = none */
     int log_pages;         /* atomic: of the log at the last commit here; checkpoint.h */
     bool full;             /* synchronous=full */
 };

@@ -62,6 +62,12 @@ int ls_sqlite_filesystem_check(const char *path, lade_err *err)
             kind);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return lb_fail(err, LADE_EINVAL, "open", "%s is a directory; give a file", path);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return lb_fail(err, LADE_EINVAL, "open",
+                       "%s is a %s, nothing that jobs can be kept in; give a file", path,
+                       S_ISFIFO(st.st_mode)   ? "pipe"
+                       : S_ISSOCK(st.st_mode) ? "socket"
+                                              : "device");
     if (access(dir, W_OK) < 0) {
         int errnum = errno;
         return lb_fail(err, LADE_EACCESS, "open",

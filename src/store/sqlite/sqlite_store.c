@@ -32,6 +32,7 @@ static int open_one(struct ls_sqlite *s, struct ls_sqlite_db *db, enum ls_sqlite
                     lade_err *err)
 {
     db->busy_deadline = lb_deadline_in(s->busy_ms * LADE_MILLISECOND);
+    db->hurry = &s->base.hurry;
     int rc = ls_sqlite_db_open(db, s->path, role, err);
     if (rc == 0 && role == LS_SQLITE_WRITES)
         rc = ls_sqlite_migrate(db, err);

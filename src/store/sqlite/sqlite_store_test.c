@@ -83,6 +83,19 @@ static void a_directory_is_no_file(void **state)
     assert_non_null(strstr(sk.err.text, "is a directory"));
 }
 
+static void what_is_no_regular_file_is_told_as_what_it_is(void **state)
+{
+    (void)state;
+    struct lq_store *s;
+    (void)snprintf(sk.url, sizeof(sk.url), "sqlite:/dev/null");
+    assert_int_equal(sk_try_open(&s), -LADE_EINVAL);
+    assert_non_null(strstr(sk.err.text, "/dev/null is a device"));
+    assert_int_equal(mkfifo(sk.path, 0600), 0);
+    (void)snprintf(sk.url, sizeof(sk.url), "sqlite:%s", sk.path);
+    assert_int_equal(sk_try_open(&s), -LADE_EINVAL);
+    assert_non_null(strstr(sk.err.text, "is a pipe"));
+}
+
 /* For root nothing is read-only: then as nobody. */
 static int open_as_user(const char *says)
 {
@@ -302,6 +315,7 @@ int main(void)
         SK_TEST(options_and_other_spellings_are_taken),
         SK_TEST(a_missing_directory_is_named),
         SK_TEST(a_directory_is_no_file),
+        SK_TEST(what_is_no_regular_file_is_told_as_what_it_is),
         SK_TEST(a_read_only_directory_is_told),
         SK_TEST(a_read_only_file_is_told),
         SK_TEST(network_file_systems_are_refused),
