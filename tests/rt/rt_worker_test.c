@@ -60,7 +60,7 @@ static void work(lade *q, struct watch *w, const char *kind, lade_handler fn, in
     assert_int_equal(lade_worker_run(worker, &err), 0);
     lade_worker_stats s;
     lade_worker_get_stats(worker, &s);
-    assert_int_equal(s.lost, 0); /* the lease was renewed all the while */
+    assert_int_equal(s.lost, 0);
     lade_worker_close(worker);
     rig_check();
 }
@@ -87,7 +87,7 @@ static void ten_thousand_slots_in_one_process(void **state)
 static lade_outcome hog_or_not(lade_job *job, void *ctx)
 {
     struct watch *w = ctx;
-    if (rig_add(&w->hogs, 1) == 1) { /* the first one keeps a thread for longer than its lease */
+    if (rig_add(&w->hogs, 1) == 1) { /* the first one keeps a thread until all others are done */
         int64_t until = rig_patience();
         while (lade_clock_now() < until && rig_get(&w->done) < w->want - 1)
             ;
