@@ -1,6 +1,6 @@
 # The front door: each target is a line or two over scripts/, CMake presets and CTest. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: build demo test install lint format fuzz tsan bench bench-quick fresh-machine clean help
+.PHONY: stress valgrind analyze build demo test install lint format fuzz tsan bench bench-quick fresh-machine clean help
 
 PREFIX       ?= /usr/local
 FUZZ_SECONDS ?= 30
@@ -47,6 +47,17 @@ tsan: | build/ ## the tests again under ThreadSanitizer
 	@scripts/setup --test
 	$(call configure_and_build,tsan)
 	@ctest --preset tsan -j $(JOBS) -LE 'api|fuzz' --no-tests=error $(CTEST_ARGS)
+
+stress: ## the runtime's tests with 100 times the rounds (LADE_RT_ROUNDS), also on the chaos build: an hour
+	@scripts/setup --test
+	@scripts/rt-check stress
+
+valgrind: ## the runtime's tests under Valgrind, which knows every stack
+	@scripts/setup --test
+	@scripts/rt-check valgrind
+
+analyze: ## gcc -fanalyzer over the runtime
+	@scripts/rt-check analyze
 
 fuzz: | build/ ## each fuzz target for FUZZ_SECONDS (30), finds in build/fuzz/found
 	@scripts/setup --test

@@ -21,8 +21,11 @@
  * list below. errno is never part of a result. "Parks" means: the calling task may wait here and continue on another OS
  * thread, so no errno and no thread-local variable of the program may be carried across the call.
  *
- * Plain OS threads may use channels, select, locks, sleep and bridges too: then the thread waits. What needs a task says
+ * Plain OS threads may use channels, select, locks, sleep, sockets and bridges too: then the thread waits. What needs a task says
  * so and gives -LADE_EPERM elsewhere; steps and timer functions may not wait at all and get -LADE_EPERM where they would.
+ *
+ * Each function says whether it waits, what it returns, who owns what it is given, and the units of its times. NULL where an
+ * object is needed is -LADE_EINVAL.
  *
  * Cancelling is a mark on a task. A call that would have to wait returns -LADE_ECANCELED in a marked task, now and ever
  * after; calls that need not wait still work, so cleaning up does.
@@ -70,16 +73,29 @@ typedef struct lade_rt_opts {
 
 /*
  * Runs fn in a task, with the calling thread as the first worker. When fn returns, all other tasks are cancelled and
- * waited for. Returns what fn returned; -LADE_ENOMEM, -LADE_EINVAL (options), or -LADE_EBUSY when one runs already.
+ * waited for.
+ * Waits: until all tasks have ended, with the thread; not from inside a task.
+ * Returns: what fn returned; -LADE_ENOMEM, -LADE_EINVAL (options, fn NULL), -LADE_EBUSY when one runs already,
+ *     -LADE_EUNSUPPORTED when this process has a shadow stack.
+ * Owner: opts is copied (its name is borrowed until the end), arg is fn's.
  */
 LADE_API int lade_rt_run(const lade_rt_opts *opts, int (*fn)(void *), void *arg);
 
-/* The same for hosts that keep their thread: workers are new threads. The caller owns *out until lade_rt_stop. */
+/*
+ * The same for hosts that keep their thread: workers are new threads.
+ * Waits: never.
+ * Returns: 0 and *out; failures as lade_rt_run.
+ * Owner: *out is the caller's until lade_rt_stop. opts as lade_rt_run.
+ */
 LADE_CHECKED LADE_API int lade_rt_start(const lade_rt_opts *opts, lade_rt **out);
 
 /*
- * Cancels all tasks, waits for their end until the deadline, ends the workers. -LADE_ETIMEDOUT: tasks are left, it runs
- * on and may be stopped again. Only from a plain thread; -LADE_EPERM elsewhere.
+ * Cancels all tasks, waits for their end, ends the workers. Only from a plain thread.
+ * Waits: for the tasks, with the thread.
+ * Returns: 0, and rt is gone; -LADE_ETIMEDOUT: tasks are left, it runs on and may be stopped again; -LADE_EPERM in a
+ *     task or for lade_rt_run's; -LADE_EINVAL when rt does not run.
+ * Owner: rt ends with 0.
+ * Units: `until` is a deadline in ns.
  */
 LADE_API int lade_rt_stop(lade_rt *rt, int64_t until);
 
@@ -95,10 +111,19 @@ typedef struct lade_rt_stats {
     uint64_t fds;      /* open now */
 } lade_rt_stats;
 
-/* All zero when no runtime runs. Counts of other workers may be some operations old. */
+/*
+ * All zero when no runtime runs. Counts of other workers may be some operations old.
+ * Waits: never.
+ * Owner: *out is the caller's; NULL is nothing.
+ */
 LADE_API void lade_rt_stats_get(lade_rt_stats *out);
 
-/* Every task, its name, where it was started and what it waits for; one line each. Any thread; does not stop them. */
+/*
+ * Every task, its name, where it was started, what it waits for and, when it waits, where it is. From any thread; does
+ * not stop them.
+ * Waits: as writing to the file does.
+ * Owner: out is the caller's; NULL is nothing.
+ */
 LADE_API void lade_rt_dump(FILE *out);
 
 /* ---- tasks ---- */
@@ -110,23 +135,56 @@ typedef struct lade_task {
 } lade_task;
 
 /*
- * Starts fn(arg) as a task of the root group. `out` may be NULL. arg is borrowed by fn. From a task, step or plain thread
- * (which gives -LADE_EPERM when no runtime runs). May yield when very many tasks wait to begin. -LADE_ENOMEM.
+ * Starts fn(arg) as a task of the root group, from a task, a step or a plain thread. Called by the macro, with the
+ * place.
+ * Waits: may yield when very many tasks wait to begin.
+ * Returns: 0; -LADE_ENOMEM; -LADE_EINVAL (fn NULL); -LADE_EPERM when no runtime runs; -LADE_ECANCELED when it is
+ *     ending.
+ * Owner: *out is a value, out may be NULL; arg is fn's; `where` must stay, as a string literal does.
  */
 #define lade_task_start(out, fn, arg) lade_task_start_at(out, fn, arg, LADE_RT_HERE)
 LADE_API int lade_task_start_at(lade_task *out, void (*fn)(void *), void *arg, const char *where);
 
-/* The running task; {NULL, 0} outside tasks and in steps. */
+/*
+ * The running task.
+ * Waits: never.
+ * Returns: it, or {NULL, 0} outside tasks and in steps.
+ */
 LADE_API lade_task lade_task_self(void);
-/* Lets others run. Nothing outside tasks. Parks. */
+
+/*
+ * Lets others run. Nothing outside tasks.
+ * Waits: parks, at the end of the queue.
+ */
 LADE_API void lade_task_yield(void);
-/* 0 after the time came; -LADE_ECANCELED; -LADE_EPERM in a step. Parks. */
+
+/*
+ * Sleeps; a time that has passed is a yield.
+ * Waits: parks.
+ * Returns: 0 when the time has come; -LADE_ECANCELED; -LADE_EPERM in steps and timer functions.
+ * Units: `at` is a time in ns.
+ */
 LADE_API int lade_task_sleep_until(int64_t at);
-/* Marks; wakes it if it waits. 0 also when it has ended already or was marked before. Never waits. */
+
+/*
+ * Marks the task, and wakes it if it waits.
+ * Waits: never.
+ * Returns: 0, also when it has ended already or was marked before.
+ */
 LADE_API int lade_task_cancel(lade_task task);
-/* 1 when the running task is marked; 0 otherwise and outside tasks. */
+
+/*
+ * Whether the running task is marked.
+ * Waits: never.
+ * Returns: 1 when it is; 0 otherwise and outside tasks.
+ */
 LADE_API int lade_task_cancelled(void);
-/* A name for dumps, a static string or one that lives as long as the task. */
+
+/*
+ * Names the running task, for dumps.
+ * Waits: never.
+ * Owner: the name is borrowed for as long as the task lives.
+ */
 LADE_API void lade_task_name(const char *name);
 
 /* ---- task groups: the only way to wait for tasks ---- */
@@ -158,19 +216,40 @@ typedef struct lade_task_attr {
 #define LADE_RT_STRING(x)  LADE_RT_STRING2(x)
 #define LADE_RT_HERE       __FILE__ ":" LADE_RT_STRING(__LINE__)
 
+/*
+ * Makes it empty, as all zero does.
+ * Waits: never.
+ * Owner: g is the caller's memory; it stays until it was waited for to the end.
+ */
 LADE_API void lade_taskgroup_init(lade_taskgroup *g);
-/* attr may be NULL. -LADE_ECANCELED when the group is cancelled, -LADE_ENOMEM, -LADE_EPERM without a runtime. May yield. */
+
+/*
+ * Starts fn(arg) as a member. Called by the macro, with the place.
+ * Waits: may yield when very many tasks wait to begin.
+ * Returns: 0; -LADE_ECANCELED when the group is cancelled; -LADE_ENOMEM; -LADE_EPERM without a runtime; -LADE_EINVAL.
+ * Owner: attr is copied and may be NULL (its name is borrowed); arg is fn's; g as lade_taskgroup_init.
+ */
 #define lade_taskgroup_start(g, attr, fn, arg) \
     lade_taskgroup_start_at(g, attr, fn, arg, LADE_RT_HERE)
 LADE_API int lade_taskgroup_start_at(lade_taskgroup *g, const lade_task_attr *attr,
                                      int (*fn)(void *), void *arg, const char *where);
+
 /*
- * Waits for the end of all members: 0, or the first code < 0 that a member returned. -LADE_ETIMEDOUT: members are left.
- * When the caller is cancelled the group is cancelled too, and the call still returns only after all members have:
- * -LADE_ECANCELED. Parks.
+ * Waits for the end of all members. When the caller is cancelled the group is cancelled too, and the call still
+ * returns only after all members have.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0, or the first code < 0 that a member returned; -LADE_ETIMEDOUT: members are left; -LADE_ECANCELED;
+ *     -LADE_EPERM in steps and timer functions; -LADE_EINVAL.
+ * Owner: g stays the caller's.
+ * Units: `until` is a deadline in ns.
  */
 LADE_API int lade_taskgroup_wait_until(lade_taskgroup *g, int64_t until);
-/* Cancels every member, and every later start. Members that wait for groups of their own pass it on. Never waits. */
+
+/*
+ * Cancels every member, and every later start. Members that wait for groups of their own pass it on.
+ * Waits: never.
+ * Owner: g stays the caller's.
+ */
 LADE_API void lade_taskgroup_cancel(lade_taskgroup *g);
 
 /* ---- steps: tasks without a stack ---- */
@@ -195,8 +274,11 @@ typedef struct lade_step {
 } lade_step;
 
 /*
- * Starts a step; group may be NULL (root). The group counts it, but cancelling does not reach steps: wake them by what
- * they wait for. 0, -LADE_EPERM without a runtime, -LADE_ECANCELED.
+ * Starts a step, in the root group when group is NULL. The group counts it, but cancelling does not reach steps: wake
+ * them by what they wait for.
+ * Waits: never.
+ * Returns: 0; -LADE_EPERM without a runtime; -LADE_ECANCELED; -LADE_EINVAL.
+ * Owner: s is the runtime's until fn returns LADE_STEP_DONE; it must not move.
  */
 LADE_API int lade_step_start(lade_step *s, lade_step_next (*fn)(lade_step *),
                              lade_taskgroup *group);
@@ -242,34 +324,112 @@ typedef enum lade_chan_kind {
 #define LADE_CHAN_CAP_MAX  (1u << 24)
 
 /*
- * A channel of `cap` elements of `elem` bytes (1..LADE_CHAN_ELEM_MAX), copied in and out; 0 = rendezvous: a send is done when
- * a receiver has the value. The caller owns one reference. NULL when out of memory or when a bound is broken.
+ * A channel of `cap` elements of `elem` bytes (1..LADE_CHAN_ELEM_MAX), copied in and out. Capacity 0 is a meeting: a
+ * send is done when a receiver has the value.
+ * Waits: never.
+ * Returns: it; NULL when out of memory or when a bound is broken.
+ * Owner: the caller has one reference.
  */
 LADE_CHECKED LADE_API lade_chan *lade_chan_new(lade_chan_kind kind, size_t elem, unsigned cap);
-LADE_API lade_chan *lade_chan_ref(lade_chan *c);
+
 /*
- * The last one frees; NULL is nothing. -LADE_EBUSY when that was the last reference and somebody still waits on it: that is
- * an error of the program, the channel is closed and leaked so that the waiters find it alive.
+ * One reference more.
+ * Waits: never.
+ * Returns: c; NULL for NULL.
+ * Owner: each reference needs its lade_chan_unref.
+ */
+LADE_API lade_chan *lade_chan_ref(lade_chan *c);
+
+/*
+ * One reference less; the last one frees.
+ * Waits: never.
+ * Returns: 0, also for NULL; -LADE_EBUSY when that was the last reference and somebody still waits on it: an error of
+ *     the program, the channel is closed and leaked so that the waiters find it alive.
+ * Owner: the caller's reference is gone, but for -LADE_EBUSY.
  */
 LADE_API int lade_chan_unref(lade_chan *c);
-/* No more sends. What is in it can still be received. Wakes all waiters. -LADE_ECLOSED when it was closed before. */
+
+/*
+ * No more sends. What is in it can still be received. Wakes all who wait.
+ * Waits: never.
+ * Returns: 0; -LADE_ECLOSED when it was closed before; -LADE_EINVAL.
+ * Owner: no reference is dropped.
+ */
 LADE_API int lade_chan_close(lade_chan *c);
 
-/* 0; -LADE_ECLOSED (the value stays the caller's); -LADE_ECANCELED. Parks while it is full. */
+/*
+ * Sends one value.
+ * Waits: parks while it is full; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECLOSED; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: the value is copied; with a failure it was not sent.
+ */
 LADE_API int lade_chan_send(lade_chan *c, const void *value);
-/* 0; -LADE_ECLOSED when it is closed and empty; -LADE_ECANCELED. Parks while it is empty. */
+
+/*
+ * Receives one value.
+ * Waits: parks while it is empty; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECLOSED when it is closed and empty; -LADE_ECANCELED; -LADE_EPERM where nothing may wait;
+ *     -LADE_EINVAL.
+ * Owner: *out is the caller's, `elem` bytes; untouched by a failure.
+ */
 LADE_API int lade_chan_recv(lade_chan *c, void *out);
-/* Never wait: -LADE_EAGAIN. */
+
+/*
+ * Sends when there is room or somebody waits for it.
+ * Waits: never.
+ * Returns: 0; -LADE_EAGAIN; -LADE_ECLOSED; -LADE_EINVAL.
+ * Owner: the value is copied.
+ */
 LADE_API int lade_chan_try_send(lade_chan *c, const void *value);
+
+/*
+ * Receives what is there.
+ * Waits: never.
+ * Returns: 0; -LADE_EAGAIN; -LADE_ECLOSED; -LADE_EINVAL.
+ * Owner: *out is the caller's.
+ */
 LADE_API int lade_chan_try_recv(lade_chan *c, void *out);
-/* With a deadline: -LADE_ETIMEDOUT, and then the value was not sent, or nothing was taken. */
+
+/*
+ * lade_chan_send with a deadline.
+ * Waits: parks while it is full.
+ * Returns: as lade_chan_send; -LADE_ETIMEDOUT, and then the value was not sent.
+ * Owner: the value is copied.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_chan_send_until(lade_chan *c, const void *value, int64_t until);
+
+/*
+ * lade_chan_recv with a deadline.
+ * Waits: parks while it is empty.
+ * Returns: as lade_chan_recv; -LADE_ETIMEDOUT, and then nothing was taken.
+ * Owner: *out is the caller's.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_chan_recv_until(lade_chan *c, void *out, int64_t until);
-/* Sends n values in order. How many were sent, or < 0 when none was. Parks while it is full. */
+
+/*
+ * Sends n values in order; those of others may come between.
+ * Waits: parks while it is full.
+ * Returns: how many were sent, fewer than n when something ended it; < 0, as lade_chan_send, when none was.
+ * Owner: the values are copied.
+ */
 LADE_API long lade_chan_send_n(lade_chan *c, const void *values, unsigned n);
-/* Waits for one value, takes up to max: the count, or < 0. Parks while it is empty. */
+
+/*
+ * Waits for one value and takes what else is there, up to max, from the ring and from those who wait to send.
+ * Waits: parks while it is empty.
+ * Returns: the count, at least 1; < 0 as lade_chan_recv.
+ * Owner: buf is the caller's, max elements.
+ */
 LADE_API long lade_chan_recv_n(lade_chan *c, void *buf, unsigned max);
-/* Values in it now. */
+
+/*
+ * Values in it now.
+ * Waits: never.
+ * Returns: the count; 0 for NULL.
+ * Owner: c stays the caller's.
+ */
 LADE_API unsigned lade_chan_len(lade_chan *c);
 
 typedef enum lade_case_op {
@@ -300,9 +460,14 @@ typedef struct lade_case {
 #define LADE_SELECT_MAX 64
 
 /*
- * Waits until one of n cases (at most LADE_SELECT_MAX) can be done, does exactly that one and returns its position; among
- * several, each has the same chance. A closed channel counts as ready (rc = -LADE_ECLOSED): set its chan to NULL to leave
- * it out from then on. A DEFAULT case fires when no other can. -LADE_ETIMEDOUT, -LADE_ECANCELED, -LADE_EINVAL. Parks.
+ * Waits until one of n cases (at most LADE_SELECT_MAX) can be done and does exactly that one; among several, each has
+ * the same chance. A closed channel counts as ready (rc = -LADE_ECLOSED): set its chan to NULL to leave it out from
+ * then on. A DEFAULT case fires when no other can.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: the position of the case that was done; -LADE_ETIMEDOUT, -LADE_ECANCELED, -LADE_EPERM where nothing may
+ *     wait, -LADE_EINVAL.
+ * Owner: cases and their variables are the caller's; only those of the case that was done are written.
+ * Units: `until` is a deadline in ns.
  */
 LADE_API int lade_chan_select(lade_case *cases, int n, int64_t until);
 
@@ -314,10 +479,39 @@ typedef struct lade_mutex {
     lade_waitlist waiters;
 } lade_mutex;
 
-LADE_API int lade_mutex_lock(lade_mutex *m); /* 0, -LADE_ECANCELED, -LADE_EDEADLK; parks */
-LADE_API int lade_mutex_lock_until(lade_mutex *m, int64_t until); /* also -LADE_ETIMEDOUT */
-LADE_API int lade_mutex_trylock(lade_mutex *m);                   /* 0 or -LADE_EAGAIN */
-LADE_API int lade_mutex_unlock(lade_mutex *m); /* -LADE_EPERM when the caller does not own it */
+/*
+ * Takes it.
+ * Waits: parks while another has it; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EDEADLK when the caller has it; -LADE_EPERM in steps and timer functions;
+ *     -LADE_EINVAL.
+ * Owner: m is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ */
+LADE_API int lade_mutex_lock(lade_mutex *m);
+
+/*
+ * The same with a deadline.
+ * Waits: parks while another has it.
+ * Returns: as lade_mutex_lock; -LADE_ETIMEDOUT.
+ * Owner: m as lade_mutex_lock.
+ * Units: `until` is a deadline in ns.
+ */
+LADE_API int lade_mutex_lock_until(lade_mutex *m, int64_t until);
+
+/*
+ * Takes it when it is free.
+ * Waits: never.
+ * Returns: 0; -LADE_EAGAIN; -LADE_EPERM in steps and timer functions; -LADE_EINVAL.
+ * Owner: m as lade_mutex_lock.
+ */
+LADE_API int lade_mutex_trylock(lade_mutex *m);
+
+/*
+ * Lets it go.
+ * Waits: never.
+ * Returns: 0; -LADE_EPERM when the caller does not own it; -LADE_EINVAL.
+ * Owner: m as lade_mutex_lock.
+ */
+LADE_API int lade_mutex_unlock(lade_mutex *m);
 
 /* Many readers or one writer, in order of arrival. */
 typedef struct lade_rwlock {
@@ -326,22 +520,76 @@ typedef struct lade_rwlock {
     uint32_t writer;
 } lade_rwlock;
 
-LADE_API int lade_rwlock_rdlock(lade_rwlock *l); /* parks */
-LADE_API int lade_rwlock_wrlock(lade_rwlock *l); /* parks */
+/*
+ * Enters as a reader.
+ * Waits: parks while a writer is in or was first; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: l is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ */
+LADE_API int lade_rwlock_rdlock(lade_rwlock *l);
+
+/*
+ * Enters as the only writer.
+ * Waits: parks while anybody is in or was first; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: l as lade_rwlock_rdlock.
+ */
+LADE_API int lade_rwlock_wrlock(lade_rwlock *l);
+
+/*
+ * The same with a deadline.
+ * Waits: parks.
+ * Returns: as lade_rwlock_rdlock; -LADE_ETIMEDOUT.
+ * Owner: l as lade_rwlock_rdlock.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_rwlock_rdlock_until(lade_rwlock *l, int64_t until);
+
+/*
+ * The same with a deadline.
+ * Waits: parks.
+ * Returns: as lade_rwlock_wrlock; -LADE_ETIMEDOUT.
+ * Owner: l as lade_rwlock_rdlock.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_rwlock_wrlock_until(lade_rwlock *l, int64_t until);
-LADE_API int lade_rwlock_unlock(lade_rwlock *l); /* -LADE_EPERM when nobody holds it */
+
+/*
+ * Leaves, as a reader or a writer.
+ * Waits: never.
+ * Returns: 0; -LADE_EPERM when nobody holds it; -LADE_EINVAL.
+ * Owner: l as lade_rwlock_rdlock.
+ */
+LADE_API int lade_rwlock_unlock(lade_rwlock *l);
 
 typedef struct lade_cond {
     lade_waitlist waiters;
 } lade_cond;
 
 /*
- * Lets m go, waits, takes m again (always, whatever the result): 0 when signalled, -LADE_ETIMEDOUT, -LADE_ECANCELED,
- * -LADE_EPERM when the caller does not own m. Parks.
+ * Lets m go, waits, takes m again - always, whatever the result.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0 when signalled; -LADE_ETIMEDOUT; -LADE_ECANCELED; -LADE_EPERM when the caller does not own m;
+ *     -LADE_EINVAL.
+ * Owner: c is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ * Units: `until` is a deadline in ns.
  */
 LADE_API int lade_cond_wait(lade_cond *c, lade_mutex *m, int64_t until);
+
+/*
+ * Wakes the one that has waited longest, if any.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL.
+ * Owner: c as lade_cond_wait.
+ */
 LADE_API int lade_cond_signal(lade_cond *c);
+
+/*
+ * Wakes all who wait.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL.
+ * Owner: c as lade_cond_wait.
+ */
 LADE_API int lade_cond_broadcast(lade_cond *c);
 
 typedef struct lade_sem {
@@ -349,8 +597,29 @@ typedef struct lade_sem {
     uint32_t count; /* set it before the first use */
 } lade_sem;
 
-LADE_API int lade_sem_wait(lade_sem *s); /* parks */
+/*
+ * Takes one from the count.
+ * Waits: parks while it is 0; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: s is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ */
+LADE_API int lade_sem_wait(lade_sem *s);
+
+/*
+ * The same with a deadline.
+ * Waits: parks while it is 0.
+ * Returns: as lade_sem_wait; -LADE_ETIMEDOUT.
+ * Owner: s as lade_sem_wait.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_sem_wait_until(lade_sem *s, int64_t until);
+
+/*
+ * Gives one, to the one that has waited longest or to the count.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL.
+ * Owner: s as lade_sem_wait.
+ */
 LADE_API int lade_sem_post(lade_sem *s);
 
 typedef struct lade_waitgroup {
@@ -358,10 +627,30 @@ typedef struct lade_waitgroup {
     int64_t n;
 } lade_waitgroup;
 
-LADE_API int lade_waitgroup_add(lade_waitgroup *g,
-                                int n); /* -LADE_EINVAL when it would fall below 0 */
+/*
+ * Adds n, which may be negative; at 0 all who wait go on.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL when it would fall below 0, and for NULL.
+ * Owner: g is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ */
+LADE_API int lade_waitgroup_add(lade_waitgroup *g, int n);
+
+/*
+ * Adds -1.
+ * Waits: never.
+ * Returns: as lade_waitgroup_add.
+ * Owner: g as lade_waitgroup_add.
+ */
 LADE_API int lade_waitgroup_done(lade_waitgroup *g);
-LADE_API int lade_waitgroup_wait_until(lade_waitgroup *g, int64_t until); /* parks */
+
+/*
+ * Waits until it is 0.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ETIMEDOUT; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: g as lade_waitgroup_add.
+ * Units: `until` is a deadline in ns.
+ */
+LADE_API int lade_waitgroup_wait_until(lade_waitgroup *g, int64_t until);
 
 /* An event that stays. */
 typedef struct lade_gate {
@@ -370,10 +659,37 @@ typedef struct lade_gate {
     uint32_t open;
 } lade_gate;
 
-LADE_API int lade_gate_wait(lade_gate *g); /* parks until it is open */
+/*
+ * Waits until it is open.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: g is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
+ */
+LADE_API int lade_gate_wait(lade_gate *g);
+
+/*
+ * The same with a deadline.
+ * Waits: parks.
+ * Returns: as lade_gate_wait; -LADE_ETIMEDOUT.
+ * Owner: g as lade_gate_wait.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_gate_wait_until(lade_gate *g, int64_t until);
-LADE_API int lade_gate_open(lade_gate *g); /* idempotent */
-/* For LADE_STEP_AWAIT. */
+
+/*
+ * Opens it, for ever; again does nothing.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL.
+ * Owner: g as lade_gate_wait.
+ */
+LADE_API int lade_gate_open(lade_gate *g);
+
+/*
+ * For LADE_STEP_AWAIT: registers the step.
+ * Waits: never; the step is called again.
+ * Returns: LADE_STEP_WAIT; LADE_STEP_DONE when it is open.
+ * Owner: g as lade_gate_wait; s must not move.
+ */
 LADE_API lade_step_next lade_gate_wait_step(lade_gate *g, lade_step *s);
 
 typedef struct lade_once {
@@ -381,12 +697,22 @@ typedef struct lade_once {
     uint32_t begun;
 } lade_once;
 
-/* Runs fn(arg) in the first caller; the others wait for its end. Parks. */
+/*
+ * Runs fn(arg) in the first caller; the others wait for its end.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ECANCELED of one that waited; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: o is the caller's memory, all zero at first; it stays where it is until every call on it has returned; arg is
+ *     fn's.
+ */
 LADE_API int lade_once_run(lade_once *o, void (*fn)(void *), void *arg);
 
 /* ---- time ---- */
 
-/* Nanoseconds of a clock that never steps. */
+/*
+ * Now, of a clock that never steps.
+ * Waits: never.
+ * Returns: ns since some time before the program began.
+ */
 LADE_API int64_t lade_clock_now(void);
 
 /* All zero is not armed. Must stay where it is while it is armed. */
@@ -406,45 +732,128 @@ typedef enum lade_timer_was {
 } lade_timer_was;
 
 /*
- * Calls fn(arg) at the given time (at once when it has passed), on a worker, not in a task: fn must be short and may not
- * wait. fn may arm, stop and free this or other timers. Arming an armed timer moves it. -LADE_EPERM without a runtime.
+ * Calls fn(arg) at the given time, at once when it has passed, on a worker, not in a task: fn must be short and may
+ * not wait. fn may arm, stop and free this or other timers. Arming an armed timer moves it.
+ * Waits: never.
+ * Returns: 0; -LADE_EPERM without a runtime; -LADE_EINVAL.
+ * Owner: t is the caller's and must not move while it is armed; arg is fn's.
+ * Units: `at` is a time in ns.
  */
 LADE_API int lade_timer_arm(lade_timer *t, int64_t at, void (*fn)(void *), void *arg);
-/* Never waits. */
+
+/*
+ * Takes it out.
+ * Waits: never.
+ * Returns: an lade_timer_was: whether fn will be called, or is being called.
+ * Owner: t is the caller's again, but for LADE_TIMER_RUNNING.
+ */
 LADE_API lade_timer_was lade_timer_stop(lade_timer *t);
-/* For LADE_STEP_AWAIT: the step goes on at the given time. The timer lies in the step's own struct. */
+
+/*
+ * For LADE_STEP_AWAIT: the step goes on at the given time.
+ * Waits: never; the step is called again.
+ * Returns: LADE_STEP_WAIT; LADE_STEP_DONE when it has passed.
+ * Owner: t lies in the step's own struct.
+ * Units: `at` is a time in ns.
+ */
 LADE_API lade_step_next lade_timer_wait_step(lade_timer *t, int64_t at, lade_step *s);
 
-/* ---- sockets: only in tasks ---- */
+/* ---- sockets ---- */
 
 typedef struct lade_fd lade_fd;
 
-/* addr: "127.0.0.1:8080", "[::1]:8080", or "unix:/path". Port 0 picks one. -LADE_EIO, -LADE_EINVAL, -LADE_ENOMEM. */
+/*
+ * Listens. addr: "127.0.0.1:8080", "[::1]:8080", or "unix:/path"; port 0 picks one. Names are not looked up.
+ * Waits: never.
+ * Returns: 0 and *out; -LADE_EINVAL; -LADE_EIO; -LADE_ENOMEM; -LADE_EPERM without a runtime.
+ * Owner: *out is the caller's until lade_fd_close.
+ */
 LADE_CHECKED LADE_API int lade_net_listen(const char *addr, lade_fd **out);
-LADE_CHECKED LADE_API int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out); /* parks */
-LADE_CHECKED LADE_API int lade_net_connect(const char *addr, int64_t until,
-                                           lade_fd **out); /* parks */
-/* The port a listener got; -LADE_EINVAL for others. */
+
+/*
+ * The next connection.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0 and *out; -LADE_ETIMEDOUT; -LADE_ECANCELED (also when closed meanwhile); -LADE_EIO; -LADE_ENOMEM;
+ *     -LADE_EINVAL.
+ * Owner: *out is the caller's until lade_fd_close.
+ * Units: `until` is a deadline in ns, 0 does not wait.
+ */
+LADE_CHECKED LADE_API int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out);
+
+/*
+ * Connects; addr as lade_net_listen.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0 and *out; -LADE_EUNAVAILABLE when nobody listens; -LADE_ETIMEDOUT; -LADE_ECANCELED; -LADE_EIO;
+ *     -LADE_ENOMEM; -LADE_EINVAL.
+ * Owner: *out is the caller's until lade_fd_close.
+ * Units: `until` is a deadline in ns.
+ */
+LADE_CHECKED LADE_API int lade_net_connect(const char *addr, int64_t until, lade_fd **out);
+
+/*
+ * The port a listener got.
+ * Waits: never.
+ * Returns: it; -LADE_EINVAL for others.
+ * Owner: l stays the caller's.
+ */
 LADE_API int lade_net_port(lade_fd *l);
-/* Takes over a descriptor that can be polled (socket, pipe) and sets it to non-blocking. On failure it stays the caller's. */
+
+/*
+ * Makes a descriptor that can be polled (socket, pipe) one of the runtime's and sets it to non-blocking.
+ * Waits: never.
+ * Returns: 0 and *out; -LADE_EIO when it cannot be polled; -LADE_ENOMEM; -LADE_EPERM without a runtime; -LADE_EINVAL.
+ * Owner: fd is taken over with 0, and stays the caller's with a failure; *out is the caller's until lade_fd_close.
+ */
 LADE_CHECKED LADE_API int lade_fd_open(int fd, lade_fd **out);
-/* At least one byte; 0 = the other side has ended; -LADE_EIO, -LADE_ECANCELED (also when closed meanwhile). Parks. */
+
+/*
+ * At least one byte, at most n.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: the count; 0 = the other side has ended; -LADE_ETIMEDOUT; -LADE_ECANCELED (also when closed meanwhile);
+ *     -LADE_EIO; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Owner: buf is the caller's.
+ * Units: `until` is a deadline in ns, 0 does not wait.
+ */
 LADE_API long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until);
-/* All n bytes, or fewer when something ended it after a part; < 0 when nothing was written. Parks. */
+
+/*
+ * All n bytes, or fewer when something ended it after a part.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: the count; < 0, as lade_fd_read, when nothing was written.
+ * Owner: buf is the caller's.
+ * Units: `until` is a deadline in ns, 0 does not wait.
+ */
 LADE_API long lade_fd_write(lade_fd *fd, const void *buf, size_t n, int64_t until);
+
 #define LADE_FD_READ  1
 #define LADE_FD_WRITE 2
-/* Waits until it is ready (may be so without cause). events is one of the two. Parks. */
+
+/*
+ * Waits until it is ready, which may be so without cause. events is LADE_FD_READ or LADE_FD_WRITE.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: 0; -LADE_ETIMEDOUT; -LADE_ECANCELED (also when closed meanwhile); -LADE_EPERM; -LADE_EINVAL.
+ * Owner: fd stays the caller's.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_fd_wait(lade_fd *fd, int events, int64_t until);
-/* Wakes all who wait on it, closes, frees: the pointer is void afterwards. The descriptor is closed once they are out. */
+
+/*
+ * Wakes all who wait on it; the descriptor is closed once they are out.
+ * Waits: never.
+ * Returns: 0; -LADE_EINVAL for NULL and when it is closed already.
+ * Owner: fd is void afterwards: another one may get its memory.
+ */
 LADE_API int lade_fd_close(lade_fd *fd);
 
 /* ---- blocking calls ---- */
 
 /*
- * Runs fn(arg) on a thread of the pool and waits for its end: for SQLite, files, name look-ups, foreign libraries. When the
- * pool is full it waits for a thread. -LADE_ECANCELED: the caller was cancelled; fn was not begun, or *still runs*: then arg
- * must outlive it. -LADE_ENOMEM, -LADE_EPERM. Outside tasks it calls fn directly. Parks.
+ * Runs fn(arg) on a thread of the pool and waits for its end: for SQLite, files, name look-ups, foreign libraries.
+ * Outside tasks it calls fn directly.
+ * Waits: parks, also for a thread when the pool is full.
+ * Returns: 0; -LADE_ECANCELED: the caller was cancelled, fn was not begun or *still runs*; -LADE_ENOMEM; -LADE_EPERM
+ *     in steps and timer functions; -LADE_EINVAL.
+ * Owner: arg is fn's, and must outlive it after -LADE_ECANCELED.
  */
 LADE_API int lade_blocking_run(void (*fn)(void *), void *arg);
 
@@ -452,19 +861,62 @@ LADE_API int lade_blocking_run(void (*fn)(void *), void *arg);
 
 typedef struct lade_bridge lade_bridge;
 
-/* An open bridge is a promise that somebody may still post: the runtime never calls that a deadlock. */
+/*
+ * An open bridge is a promise that somebody may still post: the runtime never calls that a deadlock. rt NULL: the one
+ * that runs.
+ * Waits: never.
+ * Returns: 0 and *out; -LADE_EPERM without a runtime; -LADE_ENOMEM; -LADE_EIO when there are no descriptors left;
+ *     -LADE_EINVAL.
+ * Owner: *out is the caller's until lade_bridge_close.
+ */
 LADE_CHECKED LADE_API int lade_bridge_open(lade_rt *rt, lade_bridge **out);
-/* fn(arg) in a new task. Any thread; never waits. -LADE_ECLOSED, -LADE_ENOMEM. */
+
+/*
+ * fn(arg) in a new task. From any thread.
+ * Waits: never.
+ * Returns: 0; -LADE_ECLOSED when the runtime has ended; -LADE_ECANCELED when it is ending; -LADE_ENOMEM; -LADE_EINVAL.
+ * Owner: arg is fn's.
+ */
 LADE_API int lade_bridge_post(lade_bridge *b, void (*fn)(void *), void *arg);
-/* The same, and waits for its end: what fn returned; -LADE_ETIMEDOUT: it runs on and arg must outlive it. */
+
+/*
+ * The same, and waits for its end.
+ * Waits: parks; from a plain thread, that thread waits.
+ * Returns: what fn returned; -LADE_ETIMEDOUT: it runs on; failures as lade_bridge_post.
+ * Owner: arg is fn's, and must outlive it after -LADE_ETIMEDOUT.
+ * Units: `until` is a deadline in ns.
+ */
 LADE_API int lade_bridge_call(lade_bridge *b, int (*fn)(void *), void *arg, int64_t until);
-/* From the runtime to the host: fn(arg) will be called by whoever calls lade_bridge_drain. Never waits. -LADE_ENOMEM. */
+
+/*
+ * From the runtime to the host: fn(arg) will be called by whoever calls lade_bridge_drain.
+ * Waits: never.
+ * Returns: 0; -LADE_ENOMEM; -LADE_EINVAL.
+ * Owner: arg is fn's; it is not called when the bridge is closed before.
+ */
 LADE_API int lade_bridge_back(lade_bridge *b, void (*fn)(void *), void *arg);
-/* Readable while calls wait for lade_bridge_drain: for a host's event loop. Owned by the bridge. */
+
+/*
+ * A descriptor that is readable while calls wait for lade_bridge_drain: for a host's event loop.
+ * Waits: never.
+ * Returns: it; -LADE_EINVAL.
+ * Owner: it is the bridge's.
+ */
 LADE_API int lade_bridge_fd(lade_bridge *b);
-/* Calls what waits; how many were called. */
+
+/*
+ * Calls what waits.
+ * Waits: never, but for what the calls do.
+ * Returns: how many were called; -LADE_EINVAL.
+ * Owner: b stays the caller's.
+ */
 LADE_API int lade_bridge_drain(lade_bridge *b);
-/* Waits for running lade_bridge_call's to end is the caller's part. Frees. Calls that wait for drain are dropped. */
+
+/*
+ * Frees. Calls that wait for drain are dropped; that no lade_bridge_call is under way is the caller's part.
+ * Waits: never.
+ * Owner: b is gone; NULL is nothing.
+ */
 LADE_API void lade_bridge_close(lade_bridge *b);
 
 #ifdef __cplusplus

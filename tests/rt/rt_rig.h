@@ -6,7 +6,7 @@
  *
  * No assertion depends on how fast the machine is: tests wait for the event, with RIG_PATIENCE for what never comes. What the
  * specification bounds by time (rig_in_time) is asserted only with LADE_RT_QUIET in the environment, on a machine that does
- * nothing else. LADE_RT_ROUNDS multiplies the rounds of stress tests (long mode: 100). tests/rt/README.md has the table.
+ * nothing else. LADE_RT_ROUNDS multiplies the rounds of stress tests (long mode: 100). docs/runtime-parity.md has the table.
  */
 #ifndef LADE_TESTS_RT_RIG_H
 #define LADE_TESTS_RT_RIG_H
