@@ -13,7 +13,7 @@
 #include "base/mem.h"
 
 #define TEXT_MAX (1U << 20)
-#define WAIT_MS  30000
+#define WAIT_MS  10000
 
 static int connect_unix(const char *path)
 {

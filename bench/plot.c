@@ -49,15 +49,16 @@ static size_t write_data(const struct bn_session *s, const char *unit, FILE *f)
 static void write_script(const struct bn_session *s, const char *unit, size_t lines,
                          const char *name, FILE *f)
 {
-    (void)fprintf(f,
-                  "set terminal svg size %zu,520 dynamic background rgb 'white' font 'sans,12'\n"
-                  "set output '%s.svg'\nset title \"%s\" noenhanced\nset ylabel '%s'\n"
-                  "set datafile missing '?'\nset style data histogram\n"
-                  "set style histogram errorbars gap 1 lw 1\nset style fill solid 0.8 noborder\n"
-                  "set logscale y\nset grid ytics\nset xtics rotate by -30 noenhanced\n"
-                  "set key outside top horizontal noenhanced\nplot ",
-                  LB_MAX(lines * s->n_contenders * 22 + 240, (size_t)640), name, s->table->title,
-                  strcmp(unit, "us") == 0 ? "microseconds" : unit);
+    (void)fprintf(
+        f,
+        "set terminal svg size %zu,520 dynamic background rgb 'white' font 'sans,12'\n"
+        "set output '%s.svg'\nset title \"%s\" noenhanced\nset ylabel '%s'\n"
+        "set datafile missing '?'\nset style data histogram\n"
+        "set style histogram errorbars gap 1 lw 1\nset style fill solid 0.8 noborder\n"
+        "set logscale y\nset grid ytics\nset xtics rotate by 40 right font ',10' noenhanced\n"
+        "set key outside top horizontal noenhanced\nplot ",
+        LB_MAX(lines * (s->n_contenders * 14 + 20) + 240, (size_t)640), name, s->table->title,
+        strcmp(unit, "us") == 0 ? "microseconds" : unit);
     for (size_t c = 0; c < s->n_contenders; c++)
         (void)fprintf(f, "%s'%s.dat' using %zu:%zu:%zu%s title \"%s\"", c ? ", " : "", name,
                       2 + 3 * c, 3 + 3 * c, 4 + 3 * c, c == 0 ? ":xtic(1)" : "",

@@ -245,7 +245,7 @@ static void step(struct bn_session *s, struct bn_eta *eta, int repeat, size_t ro
 {
     size_t c = bn_order((size_t)(repeat + s->warmup) + row, k, s->n_contenders);
     struct bn_cell *cell = bn_session_cell(s, row, c);
-    struct bn_run run = {.repeat = repeat};
+    struct bn_run run = {.repeat = LB_MAX(repeat, -1)};
     char what[200];
     if (cell->why_not[0])
         return;
@@ -277,7 +277,7 @@ void bn_session_run(struct bn_session *s, struct bn_eta *eta)
     for (int repeat = -s->warmup; repeat < s->repeats; repeat++) {
         for (size_t row = 0; row < s->table->n_rows; row++) {
             for (size_t k = 0; k < s->n_contenders && !(s->stop && *s->stop); k++)
-                step(s, eta, repeat < 0 ? -1 : repeat, row, k);
+                step(s, eta, repeat, row, k);
         }
     }
     s->partial = s->stop && *s->stop;

@@ -128,13 +128,11 @@ bool bn_server_ensure(struct bn_server *s, const char *const *args, char *why, s
     }
     if (s->is_up && !have_same_args(s, args))
         bn_server_stop(s);
+    /* A run may have left it dead, or in a command that does not end: the next one gets a new server. */
+    if (s->is_up && !bn_info_ask(&s->info, "FLUSHALL"))
+        bn_server_stop(s);
     if (!s->is_up && !start(s, args, why, size))
         return false;
-    if (!bn_info_ask(&s->info, "FLUSHALL")) {
-        bn_server_stop(s); /* the next run starts it again */
-        (void)snprintf(why, size, "the server is gone");
-        return false;
-    }
     int64_t deadline = lb_deadline_in(IDLE_WAIT);
     while (!is_idle(s) && lb_clock_mono() < deadline)
         (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
