@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(LADE_UNDER_VALGRIND)
 #    define MEASURES_MEMORY false
 #elif defined(__has_feature)
 #    if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
