@@ -7,8 +7,7 @@
 
 #define MICROSECOND 1000
 
-#define SPIN_NS    (80 * MICROSECOND)
-#define WARM_NS    (200 * MICROSECOND) /* of a call that is not judged */
+#define WARM(time) ((time) / 2 * 5) /* of a call that is not judged */
 #define WARM_CALLS 4
 #define ROBBED_NS  (25 * MICROSECOND) /* asking a socket takes a fiftieth of that */
 #define TRIAL      6                  /* credit of a trial */
@@ -71,7 +70,8 @@ bool lb_spin_begin(struct lb_spin *s, int64_t now)
     if (!lb_spin_enter())
         return false;
     s->last = now;
-    s->end = now + (s->warm > 0 ? WARM_NS : SPIN_NS);
+    int64_t time = s->time > 0 ? s->time : LB_SPIN_NS;
+    s->end = now + (s->warm > 0 ? WARM(time) : time);
     s->robbed = false;
     return true;
 }
@@ -81,6 +81,11 @@ bool lb_spin_goes_on(struct lb_spin *s, int64_t now)
     s->robbed = s->robbed || now - s->last > ROBBED_NS;
     s->last = now;
     return now < s->end;
+}
+
+void lb_spin_yield(void)
+{
+    (void)sched_yield();
 }
 
 void lb_spin_end(struct lb_spin *s, int64_t now, bool hit)

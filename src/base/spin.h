@@ -27,11 +27,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LB_SPIN_NS 80000
+
 struct lb_spin {
     int8_t credit;  /* > 0: spins */
     uint8_t warm;   /* calls of the trial that are not judged yet */
     uint16_t rest;  /* calls to sleep before the next trial */
     uint16_t pause; /* what rest becomes when the trial fails; 0 = never tried */
+    int32_t time;   /* ns of a spin; 0 = LB_SPIN_NS */
     int64_t end;    /* of the spin under way */
     int64_t last;   /* when it last looked at the clock */
     bool robbed;
@@ -47,6 +50,8 @@ void lb_spin_set_places(int n);
 bool lb_spin_begin(struct lb_spin *s, int64_t now);
 /* After each fruitless look. False: the time is over, sleep. */
 bool lb_spin_goes_on(struct lb_spin *s, int64_t now);
+/* Between two looks at something that a thread without a CPU may have to do. */
+void lb_spin_yield(void);
 /* Ends what began: `hit` when the answer is there. */
 void lb_spin_end(struct lb_spin *s, int64_t now, bool hit);
 
