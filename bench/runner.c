@@ -14,6 +14,7 @@
 #include "bench/verify.h"
 
 #define ENV_PAD_MAX 4096
+#define NO_SUCH     2 /* a driver's exit status: it cannot do this here */
 
 size_t bn_order(size_t repeat, size_t k, size_t n)
 {
@@ -209,6 +210,8 @@ static void run_once(struct bn_session *s, size_t row, size_t c, struct bn_run *
     bool counted = on_server && bn_info_usage(&s->server.info, &before);
     if (!bn_child_run(&child, &end))
         (void)snprintf(run->why, sizeof(run->why), "%.300s", end.err);
+    else if (end.code == NO_SUCH && !end.timed_out && !end.stopped)
+        run->cannot = *bn_child_problem(&end, run->why, sizeof(run->why)) != '\0';
     else if (!*bn_child_problem(&end, run->why, sizeof(run->why)))
         run->line = bn_verify(r, who->set, end.out, run->why, sizeof(run->why));
     run->wall_s = end.wall_s;
@@ -259,6 +262,11 @@ static void step(struct bn_session *s, struct bn_eta *eta, int repeat, size_t ro
     }
     write_raw(s, row, c, &run);
     s->seq++;
+    if (run.cannot) {
+        const char *said = strstr(run.why, ": ");
+        (void)snprintf(cell->why_not, sizeof(cell->why_not), "%s", said ? said + 2 : run.why);
+        return;
+    }
     cell->last_wall_s = run.wall_s;
     if (!run.line) {
         (void)snprintf(cell->last_error, sizeof(cell->last_error), "%s", run.why);

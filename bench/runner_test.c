@@ -48,6 +48,7 @@ static const char script[] =
     "other) n=$((n * 2)) ;;\n"
     "chatty) echo hello;;\n"
     "silent) exit 0;;\n"
+    "cannot) echo 'not on this store' >&2; exit 2;;\n"
     "fails) echo 'no luck' >&2; exit 1;;\n"
     "second) [ $(wc -l <\"$dir/runs-second\") = 2 ] && { echo 'second time unlucky' >&2; exit 1; };;\n"
     "hangs) sleep 1000 & echo $! >\"$dir/grandchild\"; trap '' TERM; wait; wait;;\n"
@@ -295,7 +296,7 @@ static void ctrl_c_leaves_a_partial_report(void **state)
 static void what_cannot_run_is_named_in_its_cell(void **state)
 {
     struct fix *f = *state;
-    write_tree(f, (const char *[]){"good", "a", NULL});
+    write_tree(f, (const char *[]){"good", "cannot", NULL});
     assert_int_equal(mkdir(path_of(f, "drivers/absent"), 0700), 0);
     write_file(
         f, "drivers/absent/driver.json",
@@ -309,14 +310,15 @@ static void what_cannot_run_is_named_in_its_cell(void **state)
         json_pack("{s:s,s:s,s:{}}", "id", "odd", "scenario", "other", "params"));
     assert_int_equal(json_dump_file(table, path_of(f, "tables/t.json"), 0), 0);
     json_decref(table);
-    start(f, (const char *[]){"--repeats", "1", "--warmup", "0", "--peers", "missing,nobody,good",
-                              NULL});
+    start(f, (const char *[]){"--repeats", "1", "--warmup", "0", "--peers",
+                              "missing,nobody,good,cannot", NULL});
     assert_true(ts_proc_wait(&f->proc, SOON));
     read_results(f);
     assert_int_equal(ts_proc_code(&f->proc), 0);
-    assert_says(f, "| row | good | missing | nobody | unit |");
+    assert_says(f, "| row | good | cannot | missing | nobody | unit |");
     assert_says(f, "not run: not built (scripts/setup --bench builds it)");
     assert_says(f, "not run: no driver here");
+    assert_says(f, "| n=10 | 20.0 | not run: not on this store |");
     assert_says(f, "| odd | not run: good has no other |");
 }
 

@@ -21,7 +21,8 @@
 struct bn_run {
     json_t *line; /* NULL = failed */
     char why[320];
-    int repeat; /* -1 = warm-up */
+    bool cannot; /* the driver said that it cannot do this here */
+    int repeat;  /* -1 = warm-up */
     double wall_s;
 };
 

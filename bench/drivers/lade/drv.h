@@ -43,6 +43,7 @@ struct drv {
     double part; /* of the metered work that was in the window; 0 = all */
     struct drv_result result;
     char error[400];
+    bool unsupported; /* the failure is that this store cannot do it: exit status 2 */
 };
 
 int64_t drv_int(const struct drv *d, const char *name, int64_t otherwise);
@@ -100,9 +101,11 @@ struct drv_scenario {
 
 /* NULL-ended. */
 extern const struct drv_scenario drv_chronos[], drv_chasqui[], drv_idle[], drv_growth[],
-    drv_stores[];
+    drv_flows[], drv_stores[];
 
-/* {"ts":T,"pad":"P"} of table chronos, `size` - 40 characters of pad: 12 hex digits, then x. The length written. */
+/* The pad of a payload of `size`: 12 hex digits of the number, then x; `cap` bytes at most. */
+void drv_pad(char *out, size_t cap, uint64_t number, int64_t size);
+/* {"ts":T,"pad":"P"} of table chronos, `size` - 40 characters of pad. The length written. */
 size_t drv_pad_payload(char *out, size_t cap, int64_t ts, uint64_t number, int64_t size);
 /* Reads it again, as JSON. */
 bool drv_pad_read(lade_bytes payload, int64_t *ts, uint64_t *number);

@@ -13,16 +13,21 @@
 #define DIGITS        12
 #define ORIGINAL_POLL (20 * LADE_MILLISECOND)
 
+void drv_pad(char *out, size_t cap, uint64_t number, int64_t size)
+{
+    char digits[DIGITS + 8];
+    size_t n = size > FRAME + DIGITS ? (size_t)(size - FRAME) : DIGITS;
+    n = LB_MIN(n, cap - 1);
+    memset(out, 'x', n);
+    out[n] = '\0';
+    (void)snprintf(digits, sizeof(digits), "%012" PRIx64, number);
+    memcpy(out, digits, DIGITS);
+}
+
 size_t drv_pad_payload(char *out, size_t cap, int64_t ts, uint64_t number, int64_t size)
 {
     char pad[PAYLOAD_MAX];
-    size_t n = size > FRAME + DIGITS ? (size_t)(size - FRAME) : DIGITS;
-    n = LB_MIN(n, sizeof(pad) - 1);
-    memset(pad, 'x', n);
-    pad[n] = '\0';
-    char digits[DIGITS + 8];
-    (void)snprintf(digits, sizeof(digits), "%012" PRIx64, number);
-    memcpy(pad, digits, DIGITS);
+    drv_pad(pad, sizeof(pad), number, size);
     return (size_t)snprintf(out, cap, "{\"ts\":%" PRId64 ",\"pad\":\"%s\"}", ts, pad);
 }
 

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "bench/drivers/lade/drv.h"
 
-static const struct drv_scenario *const groups[] = {drv_chronos, drv_chasqui, drv_idle, drv_growth,
-                                                    drv_stores};
+static const struct drv_scenario *const groups[] = {drv_chronos, drv_chasqui, drv_idle,
+                                                    drv_growth,  drv_flows,   drv_stores};
 
 int64_t drv_int(const struct drv *d, const char *name, int64_t otherwise)
 {
@@ -205,6 +205,8 @@ static int run(struct drv *d, drv_scenario_fn fn)
         (void)fprintf(stderr, "lade-driver: %s\n", d->error);
     if (d->on_redis)
         bn_info_close(&d->info);
+    if (d->unsupported)
+        return 2;
     return rc == 0 ? 0 : 1;
 }
 
