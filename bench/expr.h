@@ -2,7 +2,8 @@
  * expr.h - what a table expects, as a formula over a run's parameters: "n*(n-1)/2"
  *
  * Unsigned 64-bit numbers that wrap, + - * / %, parentheses, parameter names, and mix(n, rounds): the sum of the hash kernel
- * of table `currency` over 0..n-1. Thread safety: all functions.
+ * of table `currency` over 0..n-1, which takes 100 ns an item at 32 rounds and is therefore remembered from one call to the next.
+ * Thread safety: one thread.
  */
 #ifndef LADE_BENCH_EXPR_H
 #define LADE_BENCH_EXPR_H

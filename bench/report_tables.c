@@ -130,6 +130,10 @@ static void write_published_row(const struct bn_session *s, size_t r, const json
                                false};
         char text[32];
         (void)by;
+        for (size_t i = 0; i < row->n_views; i++) {
+            if (strcmp(row->views[i].metric, metric) == 0)
+                view = row->views[i];
+        }
         (void)fprintf(out, "| %s, %s |", row->label, metric);
         for (size_t c = 0; c < s->n_contenders; c++) {
             struct bn_stats st;

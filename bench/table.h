@@ -48,7 +48,7 @@ struct bn_table {
     int repeats, warmup;
     double deadline_s;
     bool tcp;
-    char dropped[256]; /* rows that this machine is too small for; "" = none */
+    char dropped[1024]; /* rows that this machine is too small for; "" = none */
 };
 
 /* What the user chose; zero = the table's own in every field. */

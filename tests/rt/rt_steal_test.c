@@ -245,7 +245,7 @@ static int talk(void *arg)
 /*
  * With two workers a pair costs what it costs with one, since nothing of it goes to the other core: hardly a task is moved, hardly a
  * worker wakes up, hardly a thread leaves the CPU, however slow the machine. The ratio of the rates itself (0.8) is asserted on a
- * quiet machine, and bench/drivers/currency.py shows it.
+ * quiet machine, and `lade-bench run currency` shows it.
  */
 static void r15_two_that_talk_stay_on_one_worker(void **state)
 {

@@ -1,14 +1,13 @@
-// The concurrency benchmark in Go: goroutines, buffered channels, select, sync.Mutex.
-// Same flags, checksums and JSON line as the other drivers.
+// Table `currency` in Go: goroutines, buffered channels, select, sync.Mutex.
+//
+// `--scenario NAME --set k=v` and its line are lade-bench's contract; `--workload NAME --k v` and its line are those of the
+// original benchmark.
 package main
 
 import (
 	"bufio"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"sort"
 	"strings"
 	"sync"
@@ -17,34 +16,21 @@ import (
 )
 
 type params struct {
-	Capacity    int `json:"capacity"`
-	Producers   int `json:"producers"`
-	Consumers   int `json:"consumers"`
-	Workers     int `json:"workers"`
-	Tasks       int `json:"tasks"`
-	Rounds      int `json:"rounds"`
-	SampleEvery int `json:"sample-every"`
-	SettleMs    int `json:"settle-ms"`
+	Scenario, Workload                                                  string
+	Threads                                                             int
+	Size                                                                uint64
+	Capacity, Producers, Consumers, Workers, Tasks, Rounds, SampleEvery int
+	SettleMs                                                            int
 }
 
 type line struct {
-	Impl         string  `json:"impl"`
-	Workload     string  `json:"workload"`
-	Status       string  `json:"status"`
-	Reason       string  `json:"reason"`
-	Threads      int     `json:"threads"`
-	Size         uint64  `json:"size"`
-	Params       params  `json:"params"`
-	Ops          uint64  `json:"ops"`
-	WallNs       int64   `json:"wall_ns"`
-	OpsPerSec    float64 `json:"ops_per_sec"`
-	Checksum     uint64  `json:"checksum"`
-	P50          *int64  `json:"lat_p50_ns"`
-	P99          *int64  `json:"lat_p99_ns"`
-	P999         *int64  `json:"lat_p999_ns"`
-	PeakRssKb    int64   `json:"peak_rss_kb"`
-	RssDeltaKb   int64   `json:"rss_delta_kb"`
-	BytesPerTask float64 `json:"bytes_per_task"`
+	params
+	Ops          uint64
+	WallNs       int64
+	Checksum     uint64
+	Lat          []int64 // sorted, ns
+	RssDeltaKb   int64
+	BytesPerTask float64
 }
 
 func kb(path, key string) int64 {
@@ -71,15 +57,15 @@ func mix(z uint64) uint64 {
 }
 
 func channels(l *line) {
-	producers, consumers := l.Params.Producers, 1
+	producers, consumers := l.Producers, 1
 	if l.Workload == "spsc" {
 		producers = 1
 	}
 	if l.Workload == "mpmc" {
-		consumers = l.Params.Consumers
+		consumers = l.Consumers
 	}
 	each := l.Size / uint64(producers)
-	ch := make(chan uint64, l.Params.Capacity)
+	ch := make(chan uint64, l.Capacity)
 	var sending, receiving sync.WaitGroup
 	sums := make([]uint64, consumers)
 	consume := func(i int) {
@@ -122,7 +108,7 @@ func channels(l *line) {
 
 func pingpong(l *line) {
 	a, b := make(chan uint64, 1), make(chan uint64, 1)
-	every := uint64(l.Params.SampleEvery)
+	every := uint64(l.SampleEvery)
 	lat := make([]int64, 0, l.Size/every+1)
 	var wg sync.WaitGroup
 	wg.Add(2)
@@ -154,19 +140,12 @@ func pingpong(l *line) {
 	l.WallNs = time.Since(t0).Nanoseconds()
 	l.Ops = l.Size
 	sort.Slice(lat, func(i, j int) bool { return lat[i] < lat[j] })
-	at := func(q float64) *int64 {
-		i := int(float64(len(lat)) * q)
-		if i >= len(lat) {
-			i = len(lat) - 1
-		}
-		return &lat[i]
-	}
-	l.P50, l.P99, l.P999 = at(0.50), at(0.99), at(0.999)
+	l.Lat = lat
 }
 
 func selectTwo(l *line) {
 	each := l.Size / 2
-	a, b := make(chan uint64, l.Params.Capacity), make(chan uint64, l.Params.Capacity)
+	a, b := make(chan uint64, l.Capacity), make(chan uint64, l.Capacity)
 	done := make(chan uint64)
 	produce := func(ch chan uint64, lo uint64) {
 		for v := lo; v < lo+each; v++ {
@@ -221,7 +200,7 @@ func spawnOnce(n uint64) (int64, uint64) {
 }
 
 func cpu(l *line) {
-	tasks := uint64(l.Params.Tasks)
+	tasks := uint64(l.Tasks)
 	each := (l.Size + tasks - 1) / tasks
 	sums := make([]uint64, tasks)
 	var wg sync.WaitGroup
@@ -232,7 +211,7 @@ func cpu(l *line) {
 			var sum uint64
 			for i := t * each; i < (t+1)*each && i < l.Size; i++ {
 				x := i
-				for r := 0; r < l.Params.Rounds; r++ {
+				for r := 0; r < l.Rounds; r++ {
 					x = mix(x)
 				}
 				sum += x
@@ -250,7 +229,7 @@ func cpu(l *line) {
 }
 
 func mutex(l *line) {
-	workers := uint64(l.Params.Workers)
+	workers := uint64(l.Workers)
 	each := l.Size / workers
 	var mu sync.Mutex
 	var counter uint64
@@ -291,53 +270,10 @@ func idle(l *line) {
 		time.Sleep(time.Millisecond)
 	}
 	l.WallNs = time.Since(t0).Nanoseconds()
-	time.Sleep(time.Duration(l.Params.SettleMs) * time.Millisecond)
+	time.Sleep(time.Duration(l.SettleMs) * time.Millisecond)
 	l.RssDeltaKb = kb("/proc/self/smaps_rollup", "Rss:") - before
 	l.BytesPerTask = float64(l.RssDeltaKb) * 1024 / float64(l.Size)
 	close(gate)
 	wg.Wait()
 	l.Ops, l.Checksum = l.Size, finished
-}
-
-func main() {
-	l := line{Impl: "go", Status: "ok"}
-	flag.StringVar(&l.Workload, "workload", "", "")
-	flag.IntVar(&l.Threads, "threads", runtime.NumCPU(), "")
-	flag.Uint64Var(&l.Size, "size", 1000000, "")
-	flag.IntVar(&l.Params.Capacity, "capacity", 1024, "")
-	flag.IntVar(&l.Params.Producers, "producers", 4, "")
-	flag.IntVar(&l.Params.Consumers, "consumers", 4, "")
-	flag.IntVar(&l.Params.Workers, "workers", 8, "")
-	flag.IntVar(&l.Params.Tasks, "tasks", 256, "")
-	flag.IntVar(&l.Params.Rounds, "rounds", 32, "")
-	flag.IntVar(&l.Params.SampleEvery, "sample-every", 17, "")
-	flag.IntVar(&l.Params.SettleMs, "settle-ms", 200, "")
-	flag.Parse()
-	runtime.GOMAXPROCS(l.Threads)
-	switch l.Workload {
-	case "spsc", "mpsc", "mpmc":
-		channels(&l)
-	case "pingpong":
-		pingpong(&l)
-	case "select":
-		selectTwo(&l)
-	case "spawn":
-		spawnOnce(l.Size)
-		l.WallNs, l.Checksum = spawnOnce(l.Size)
-		l.Ops = l.Size
-	case "cpu":
-		cpu(&l)
-	case "mutex":
-		mutex(&l)
-	case "idle":
-		idle(&l)
-	default:
-		fmt.Fprintln(os.Stderr, "error: --workload is required")
-		os.Exit(2)
-	}
-	if l.WallNs > 0 {
-		l.OpsPerSec = float64(l.Ops) * 1e9 / float64(l.WallNs)
-	}
-	l.PeakRssKb = kb("/proc/self/status", "VmHWM:")
-	json.NewEncoder(os.Stdout).Encode(l)
 }

@@ -126,12 +126,6 @@ static int order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int64_t percentile(const int64_t *sorted, uint64_t n, double p)
-{
-    uint64_t i = (uint64_t)((double)n * p);
-    return n == 0 ? -1 : sorted[i < n ? i : n - 1];
-}
-
 void run_pingpong(const struct params *p, struct result *r)
 {
     struct lane l = {.to = p->size, .every = p->sample_every};
@@ -152,11 +146,9 @@ void run_pingpong(const struct params *p, struct result *r)
     r->ops = p->size;
     r->checksum = l.sum;
     qsort(l.sample, l.n_samples, sizeof(*l.sample), order);
-    r->p50 = percentile(l.sample, l.n_samples, 0.50);
-    r->p99 = percentile(l.sample, l.n_samples, 0.99);
-    r->p999 = percentile(l.sample, l.n_samples, 0.999);
+    r->sample = l.sample;
+    r->n_samples = l.n_samples;
     r->failed = rc != 0 || lade_chan_unref(l.chan) != 0 || lade_chan_unref(l.back) != 0;
-    free(l.sample);
 }
 
 static int produce_and_close(void *arg)
