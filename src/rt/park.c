@@ -1,6 +1,7 @@
 #include "rt/park.h"
 
 #include "base/clock.h"
+#include "rt/ctx.h"
 #include "rt/task.h"
 
 #include <sched.h>
@@ -77,8 +78,8 @@ static enum lr_woke park_timed(struct lr_fiber *f, uint64_t ticket, int64_t unti
     return f->task.woke;
 }
 
-enum lr_woke lr_park(struct lr_task *t, uint64_t ticket, int64_t until, enum lr_waits waits,
-                     const void *on)
+LR_JUMPS_BACK enum lr_woke lr_park(struct lr_task *t, uint64_t ticket, int64_t until,
+                                   enum lr_waits waits, const void *on)
 {
     if (LB_UNLIKELY(LR_KIND(t) == LR_OUTER))
         return lr_outer_park(t, ticket, until);

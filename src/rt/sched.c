@@ -42,7 +42,7 @@
 
 /* ---- switching: see also switch.h ---- */
 
-LR_SWITCHES void lr_leave(struct lr_fiber *me)
+LR_SWITCHES LR_JUMPS_BACK void lr_leave(struct lr_fiber *me)
 {
     lr_leave_here(me);
 }
