@@ -130,10 +130,12 @@ int lade_now(lade *q, int64_t *now, lade_err *err)
 
 /* What one enqueue call needs until it returns. */
 struct draft {
+    size_t n;
     struct lq_put *put;
     lade_id *id;
     size_t *body_at; /* offsets first: the buffer moves while it grows */
     struct lb_buf bodies;
+    size_t block; /* the job that is the first of the block of ids */
 };
 
 static void free_draft(struct draft *d, bool heap)
@@ -146,15 +148,27 @@ static void free_draft(struct draft *d, bool heap)
     lb_buf_fini(&d->bodies);
 }
 
+/* The id of job i, whose body is there. Ids that follow each other let a store keep jobs together: store.h. */
+static void make_id(struct draft *d, size_t i, int64_t wall)
+{
+    bool full = i - d->block >= LQ_PACK_JOBS ||
+                d->bodies.n - d->body_at[d->block] + i - d->block >= LQ_PACK_BYTES;
+    if (full || (i == 0 && d->n > 1)) {
+        lb_ulid_new_block();
+        d->block = i;
+    }
+    lb_ulid(d->id[i].text, wall);
+}
+
 static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s)
 {
     int64_t wall = q->clock(q->clock_ctx);
+    d->body_at[i] = d->bodies.n;
+    lq_job_encode(&d->bodies, s, wall / LADE_MILLISECOND);
     if (s->id)
         memcpy(d->id[i].text, s->id, strlen(s->id) + 1);
     else
-        lb_ulid(d->id[i].text, wall);
-    d->body_at[i] = d->bodies.n;
-    lq_job_encode(&d->bodies, s, wall / LADE_MILLISECOND);
+        make_id(d, i, wall);
     struct lq_put *p = &d->put[i];
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
                          .id = lb_slice(d->id[i].text, strlen(d->id[i].text)),
@@ -176,8 +190,8 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
 /* Encodes all specs and puts them; the draft's arrays have room for n. */
 static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_t n, lade_err *err)
 {
-    if (n > 1) /* ids that follow each other let a store keep the batch together */
-        lb_ulid_new_block();
+    d->n = n;
+    d->block = 0;
     for (size_t i = 0; i < n; i++)
         draft_job(q, d, i, &specs[i]);
     if (d->bodies.failed)

@@ -56,6 +56,12 @@
 #define LQ_LEVEL_DEFAULT 4
 #define LQ_TAKE_MAX      1000 /* jobs of one take, reclaim or settle; larger asks are clamped */
 #define LQ_LANES_MAX     64
+/*
+ * A store may keep fresh jobs of one put whose ids follow each other in a block (ident.h) as one. Who makes the ids begins a
+ * new block after as many jobs, or bytes of their bodies.
+ */
+#define LQ_PACK_JOBS  128
+#define LQ_PACK_BYTES 16000
 
 /* The body: the engine's envelope (job.h). A store reads only byte LQ_BODY_LEVEL_AT of it, '0' + level. */
 #define LQ_BODY_LEVEL_AT 1

@@ -48,7 +48,7 @@ void ls_redis_cmd_end(struct ls_redis_cmd *cmd)
     (void)write_u64(b->p + to, cmd->n);
 }
 
-void ls_redis_arg(struct ls_redis_cmd *cmd, const void *p, size_t n)
+uint8_t *ls_redis_arg_room(struct ls_redis_cmd *cmd, size_t n)
 {
     struct lb_buf *b = cmd->out;
     cmd->n++;
@@ -56,18 +56,24 @@ void ls_redis_arg(struct ls_redis_cmd *cmd, const void *p, size_t n)
     uint8_t *to = n < SIZE_MAX / 4 ? lb_buf_reserve(b, 5 + digits + n) : NULL;
     if (!to) {
         b->failed = true;
-        return;
+        return NULL;
     }
     *to++ = '$';
     (void)write_u64(to + digits, n);
     to += digits;
     *to++ = '\r';
     *to++ = '\n';
-    if (n > 0)
-        memcpy(to, p, n);
     to[n] = '\r';
     to[n + 1] = '\n';
     b->n += 5 + digits + n;
+    return to;
+}
+
+void ls_redis_arg(struct ls_redis_cmd *cmd, const void *p, size_t n)
+{
+    uint8_t *to = ls_redis_arg_room(cmd, n);
+    if (to && n > 0)
+        memcpy(to, p, n);
 }
 
 void ls_redis_arg_slice(struct ls_redis_cmd *cmd, struct lb_slice s)

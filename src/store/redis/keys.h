@@ -5,19 +5,21 @@
  * namespaces contain no braces).
  *
  *   P meta          HASH  v format version, levels in use ("04"), paused since ms, fence last given, big longest body over
- *                         64 KiB, gr and gc ghosts among ready and completed, scan cursor of reclaim, and what only
+ *                         64 KiB, gr and gc ghosts among ready and completed, xr, xa, xc jobs in packs beyond
+ *                         entries and leases (lua/pack.lua), scan and scanp cursors of reclaim, and what only
  *                         grows: enqueued, completed, failed, dead
- *   P jobs          HASH  id -> body, for every job the queue knows
+ *   P jobs          HASH  id -> body, for every job the queue knows; name of a pack -> bodies (packs.h)
+ *   P pack          HASH  name of a pack -> states of its jobs, where not all are ready; and "" (lua/lib.lua)
  *   P since         HASH  ready id -> ms, for those whose id does not tell since when they are ready
  *   P hist          HASH  id -> history, for jobs that have one
- *   P ready:<level> LIST  ids, served from the head
+ *   P ready:<level> LIST  ids, and "id+n" for n jobs of a pack from that id on, served from the head
  *   P ghost         HASH  level id, or "c" id -> entries of that list that are no longer true (lua/job.lua)
  *   P scheduled, P retrying  ZSET id -> due ms + level / 16
  *   P lease         HASH  id -> "fence level worker" (no blank behind level), and "!" once begun; and ""
- *                         (lua/job.lua)
+ *                         (lua/lib.lua). Not of jobs in packs
  *   P held          HASH  worker -> leases it holds
  *   P fin           HASH  id -> state letter (c d x), level, reason, " ended_ms ", result
- *   P completed     LIST  ids, oldest first
+ *   P completed     LIST  as ready, oldest first
  *   P dead, P cancelled  ZSET id -> ended ms
  *   P uk            HASH  id -> until (0 done, 1 start, 2 ttl), unique key
  *   P u:<key>       STRING id of the holder, with its ttl
@@ -44,7 +46,7 @@
 #include "base/buf.h"
 #include "store/redis/resp.h"
 
-#define LS_REDIS_FORMAT    1
+#define LS_REDIS_FORMAT    2
 #define LS_REDIS_NS_MAX    128
 #define LS_REDIS_MEMORY_MS INT64_C(180000)
 

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/redis/packs.h"
 #include "store/redis/rows.h"
 #include "store/redis/store_inner.h"
 
@@ -217,9 +218,13 @@ static int find_page(struct ls_redis_store *s, struct ls_redis_conn *c, const ch
 
 /* active ---------------------------------------------------------------------------------------------------------- */
 
+struct leases;
+
 struct scan {
     const struct ls_redis_store *s;
     const char *queue;
+    const char *hash; /* of leases of single jobs, or of packs */
+    void (*keep)(struct leases *l, struct lb_slice field, struct lb_slice value);
     char cursor[24];
 };
 
@@ -228,7 +233,7 @@ static void encode_scan(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSE
     const struct scan *sc = ctx;
     struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 5);
     ls_redis_arg_str(cmd, "HSCAN");
-    ls_redis_key(cmd, sc->s->base.config.ns, sc->queue, "lease");
+    ls_redis_key(cmd, sc->s->base.config.ns, sc->queue, sc->hash);
     ls_redis_arg_str(cmd, sc->cursor);
     ls_redis_arg_str(cmd, "COUNT");
     ls_redis_arg_int(cmd, SCAN_STEP);
@@ -255,11 +260,9 @@ static int compare_leases(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-static void keep_lease(struct leases *l, struct lb_slice id, uint64_t fence)
+static void keep_one(struct leases *l, struct lb_slice id, uint64_t fence)
 {
     struct lease new = {.fence = fence, .id_n = id.n};
-    if (id.n == 0 || id.n > LADE_ID_MAX) /* the empty one is no lease: lua/job.lua */
-        return;
     memcpy(new.id, id.p, id.n);
     if (compare_leases(&new, &l->after) <= 0)
         return;
@@ -269,6 +272,32 @@ static void keep_lease(struct leases *l, struct lb_slice id, uint64_t fence)
         l->n = l->max / 2;
     }
     l->v[l->n++] = new;
+}
+
+/* id -> "fence level worker"; the one without a name is no lease: lua/lib.lua */
+static void keep_lease(struct leases *l, struct lb_slice id, struct lb_slice lease)
+{
+    if (id.n > 0 && id.n <= LADE_ID_MAX)
+        keep_one(l, id, (uint64_t)ls_redis_take_number(&lease));
+}
+
+/* name -> "from n state;from n state;": those active are "a<fence> <worker>" */
+static void keep_pack(struct leases *l, struct lb_slice name, struct lb_slice states)
+{
+    while (name.n == LS_REDIS_PACK_NAME && states.n > 0) {
+        int64_t from = ls_redis_take_number(&states), n = ls_redis_take_number(&states);
+        const uint8_t *end = states.n ? memchr(states.p, ';', states.n) : NULL;
+        if (!end || from > LS_REDIS_PLACES || n > LS_REDIS_PLACES - from)
+            return;
+        struct lb_slice state = lb_slice(states.p + 1, (size_t)(end - states.p));
+        uint64_t fence = states.p[0] == 'a' ? (uint64_t)ls_redis_take_number(&state) : 0;
+        for (int64_t i = from; fence && i < from + n; i++) {
+            char id[LS_REDIS_PACK_ID + 1];
+            ls_redis_id_at(id, name.p, (size_t)i);
+            keep_one(l, lb_slice(id, LS_REDIS_PACK_ID), fence);
+        }
+        states = lb_slice(end + 1, states.n - (size_t)(end + 1 - states.p));
+    }
 }
 
 static int scan_step(struct ls_redis_store *s, struct ls_redis_conn *c, struct scan *sc,
@@ -290,9 +319,7 @@ static int scan_step(struct ls_redis_store *s, struct ls_redis_conn *c, struct s
         struct lb_slice id = ls_redis_read_bytes(&cur), lease = ls_redis_read_bytes(&cur);
         if (cur.bad)
             return ls_redis_conn_fail_reply(c, "list", err);
-        char number[24] = "";
-        memcpy(number, lease.p, LB_MIN(lease.n, sizeof(number) - 1));
-        keep_lease(l, id, strtoull(number, NULL, 10));
+        sc->keep(l, id, lease);
     }
     return 0;
 }
@@ -320,7 +347,7 @@ static int fill_page(struct page *p, const struct leases *l, size_t limit, lade_
 static int find_active(struct ls_redis_store *s, struct ls_redis_conn *c, const char *queue,
                        const lade_cursor *cursor, size_t limit, struct page *p, lade_err *err)
 {
-    struct scan sc = {s, queue, "0"};
+    struct scan scan[] = {{s, queue, "lease", keep_lease, "0"}, {s, queue, "pack", keep_pack, "0"}};
     struct leases l = {.max = 2 * (limit + 1)};
     const char *blank = strchr(cursor->at, ' ');
     l.after.fence = strtoull(cursor->at, NULL, 10);
@@ -328,10 +355,12 @@ static int find_active(struct ls_redis_store *s, struct ls_redis_conn *c, const 
     l.v = lb_malloc(l.max * sizeof(*l.v));
     if (!l.v)
         return lb_fail_nomem(err, "list");
-    int rc;
-    do {
-        rc = scan_step(s, c, &sc, &l, err);
-    } while (rc == 0 && strcmp(sc.cursor, "0") != 0);
+    int rc = 0;
+    for (size_t i = 0; i < LB_ARRAY_LEN(scan) && rc == 0; i++) {
+        do {
+            rc = scan_step(s, c, &scan[i], &l, err);
+        } while (rc == 0 && strcmp(scan[i].cursor, "0") != 0);
+    }
     if (rc == 0) {
         qsort(l.v, l.n, sizeof(*l.v), compare_leases);
         /* A scan may tell an entry twice. */

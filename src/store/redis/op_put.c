@@ -1,15 +1,18 @@
 /*
  * op_put.c - new -> ready | scheduled; lua/put.lua
  *
- * One call of the script holds all items, grouped by queue in the order in which the queues first appear.
+ * One call of the script holds all items, grouped by queue in the order in which the queues first appear. Where all items of
+ * a queue are fresh and plain, those whose ids follow each other go as packs (packs.h).
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/redis/packs.h"
 #include "store/redis/store_inner.h"
 
 #define LEVEL_UNSET (-2)
@@ -19,9 +22,11 @@ struct lane {
     size_t first, n; /* in `order` */
     size_t n_special;
     size_t longest;
-    bool untimed; /* some ids are not time-ordered */
-    bool known;   /* some ids were given by the caller: the queue may have them already */
-    int level;    /* of all of them; -1 when they are not plain */
+    bool untimed;    /* some ids are not time-ordered */
+    bool known;      /* some ids were given by the caller: the queue may have them already */
+    int level;       /* of all of them; -1 when they are not plain */
+    bool odd;        /* one is not plain, or its level cannot be read */
+    uint32_t levels; /* in use, a bit for each */
 };
 
 struct put_call {
@@ -29,6 +34,7 @@ struct put_call {
     struct lq_put *put;
     size_t n;
     uint32_t *order; /* items, lane by lane */
+    uint32_t *run;   /* at the place of the first item of a run in `order`, its length */
     struct lane *lane;
     size_t n_lanes;
 };
@@ -54,9 +60,49 @@ static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
 static void note_level(struct lane *l, const struct lq_put *p)
 {
     int level = p->body.n > LQ_BODY_LEVEL_AT ? p->body.p[LQ_BODY_LEVEL_AT] - '0' : -1;
-    bool fits = level >= 0 && level < LQ_N_LEVELS && !is_special(p) &&
-                (l->level == LEVEL_UNSET || l->level == level);
+    bool plain = level >= 0 && level < LQ_N_LEVELS && !is_special(p);
+    bool fits = plain && (l->level == LEVEL_UNSET || l->level == level);
     l->level = fits ? level : -1;
+    l->odd |= !plain;
+    if (plain)
+        l->levels |= 1U << level;
+}
+
+/* All of them are fresh and plain: they go as packs, and those that follow no other singly. */
+static bool is_packed(const struct lane *l)
+{
+    return !l->odd && !l->known && !l->untimed;
+}
+
+/* How many items from `at` on make one pack: their ids follow each other, their level is the same, bounded. */
+static uint32_t measure_run(const struct put_call *pc, size_t at, size_t end)
+{
+    const struct lq_put *first = &pc->put[pc->order[at]], *last = first;
+    size_t bytes = first->body.n + 1, n = 1;
+    while (at + n < end && n < LS_REDIS_PACK_JOBS) {
+        const struct lq_put *next = &pc->put[pc->order[at + n]];
+        bytes += next->body.n + 1;
+        if (bytes > LS_REDIS_PACK_BYTES || !ls_redis_id_follows(last->id, next->id) ||
+            next->body.p[LQ_BODY_LEVEL_AT] != first->body.p[LQ_BODY_LEVEL_AT])
+            break;
+        last = next;
+        n++;
+    }
+    return (uint32_t)n;
+}
+
+static int find_runs(struct put_call *pc, lade_err *err)
+{
+    pc->run = lb_malloc(pc->n * sizeof(*pc->run));
+    if (!pc->run)
+        return lb_fail_nomem(err, "put");
+    for (size_t i = 0; i < pc->n_lanes; i++) {
+        const struct lane *l = &pc->lane[i];
+        size_t end = l->first + l->n;
+        for (size_t at = l->first; is_packed(l) && at < end; at += pc->run[at])
+            pc->run[at] = measure_run(pc, at, end);
+    }
+    return 0;
 }
 
 /* An id that comes twice needs the script's closer look. */
@@ -118,7 +164,8 @@ static int group(struct put_call *pc, lade_err *err)
                        "%zu bytes of jobs in one call, at most %" PRIu64
                        ": enqueue fewer at a time",
                        bytes, LS_REDIS_PUT_BYTES);
-    return find_twins(pc, err);
+    int rc = find_runs(pc, err);
+    return rc < 0 ? rc : find_twins(pc, err);
 }
 
 static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, size_t index)
@@ -131,15 +178,51 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, siz
     ls_redis_arg_int(cmd, p->until);
 }
 
-static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+/* The first run of this level from `at` on, or the end of the lane. */
+static size_t find_run(const struct put_call *pc, const struct lane *l, char level, size_t at)
 {
-    ls_redis_arg_u64(cmd, l->n);
-    ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
-    ls_redis_arg_int(cmd, l->untimed);
-    char plain[3] = "f0";
-    plain[1] = (char)('0' + LB_MAX(l->level, 0));
-    ls_redis_arg_str(cmd, l->level < 0 ? "" : plain + l->known);
-    ls_redis_arg_u64(cmd, l->n_special);
+    size_t end = l->first + l->n;
+    while (at < end && pc->put[pc->order[at]].body.p[LQ_BODY_LEVEL_AT] != (uint8_t)level)
+        at += pc->run[at];
+    return at;
+}
+
+/* One level of a packed lane: entries of its ready list, then fields and values. */
+static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l,
+                         char level)
+{
+    size_t end = l->first + l->n, m = 0;
+    for (size_t at = find_run(pc, l, level, l->first); at < end;
+         at = find_run(pc, l, level, at + pc->run[at]))
+        m++;
+    ls_redis_arg(cmd, &level, 1);
+    ls_redis_arg_u64(cmd, m);
+    for (size_t at = find_run(pc, l, level, l->first); at < end;
+         at = find_run(pc, l, level, at + pc->run[at])) {
+        char entry[LS_REDIS_PACK_ID + 12];
+        struct lb_slice id = pc->put[pc->order[at]].id;
+        if (pc->run[at] == 1) {
+            ls_redis_arg_slice(cmd, id);
+            continue;
+        }
+        int len = snprintf(entry, sizeof(entry), "%.*s+%" PRIu32, (int)id.n, (const char *)id.p,
+                           pc->run[at]);
+        ls_redis_arg(cmd, entry, (size_t)len);
+    }
+    for (size_t at = find_run(pc, l, level, l->first); at < end;
+         at = find_run(pc, l, level, at + pc->run[at])) {
+        const struct lq_put *p = &pc->put[pc->order[at]];
+        if (pc->run[at] == 1) {
+            ls_redis_arg_slice(cmd, p->id);
+            ls_redis_arg_slice(cmd, p->body);
+        } else {
+            ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at]);
+        }
+    }
+}
+
+static void encode_singly(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+{
     for (size_t i = 0; i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];
         ls_redis_arg_slice(cmd, p->id);
@@ -150,6 +233,27 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
         if (is_special(p))
             encode_special(cmd, p, i + 1);
     }
+}
+
+static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+{
+    ls_redis_arg_u64(cmd, l->n);
+    ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
+    ls_redis_arg_int(cmd, l->untimed);
+    if (is_packed(l)) {
+        ls_redis_arg_str(cmd, "p");
+        ls_redis_arg_u64(cmd, (unsigned)__builtin_popcount(l->levels));
+        for (int level = 0; level < LQ_N_LEVELS; level++) {
+            if (l->levels & 1U << level)
+                encode_level(cmd, pc, l, (char)('0' + level));
+        }
+        return;
+    }
+    char plain[3] = "f0";
+    plain[1] = (char)('0' + LB_MAX(l->level, 0));
+    ls_redis_arg_str(cmd, l->level < 0 ? "" : plain + l->known);
+    ls_redis_arg_u64(cmd, l->n_special);
+    encode_singly(cmd, pc, l);
 }
 
 static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
@@ -237,6 +341,7 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         lb_free(queue);
     }
     lb_free(pc.order);
+    lb_free(pc.run);
     lb_free(pc.lane);
     return rc;
 }

@@ -1,8 +1,8 @@
 /*
  * op_settle.c - active -> all that may follow; lua/settle.lua, lua/begin.lua
  *
- * The usual settle is completed, without result and history: such items are only an id and a fence. The others follow
- * with their details.
+ * The usual settle is completed, without result and history: such items are only an id and a fence, and where ids follow each
+ * other (packs.h) a run of them is the first and how many. The others come with their details, in the order given.
  *
  * Doubt. The script remembers the fences it settled under the name of this store and a tag. While calls are answered
  * the tag stays; a call that ends without an answer leaves its tag to the list of doubts and the next call gets a new one,
@@ -11,54 +11,132 @@
  */
 #include "store/redis/op_settle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/map.h"
 #include "base/mem.h"
+#include "store/redis/packs.h"
 
 static bool is_special(const struct lq_settle *it)
 {
     return it->to != LQ_TO_COMPLETED || it->history.p || it->result.n > 0 || it->failed;
 }
 
-static bool is_twin(const struct lq_settle *a, const struct lq_settle *b)
+static int compare_slices(struct lb_slice a, struct lb_slice b)
 {
-    return a->fence == b->fence && lb_slice_eq(a->id, b->id) && strcmp(a->queue, b->queue) == 0;
+    size_t n = LB_MIN(a.n, b.n);
+    int order = n > 0 ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+static int compare_settles(const void *a, const void *b)
+{
+    const struct lq_settle *x = *(struct lq_settle *const *)a;
+    const struct lq_settle *y = *(struct lq_settle *const *)b;
+    int order = x->queue == y->queue ? 0 : strcmp(x->queue, y->queue);
+    if (order == 0)
+        order = (x->fence > y->fence) - (x->fence < y->fence);
+    if (order == 0)
+        order = compare_slices(x->id, y->id);
+    return order ? order : (x > y) - (x < y);
+}
+
+static void sort_items(struct ls_redis_settles *g)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < g->n; i++) {
+        g->sorted[i] = &g->it[i];
+        sorted = sorted && (i == 0 || compare_settles(&g->sorted[i - 1], &g->sorted[i]) < 0);
+    }
+    if (!sorted)
+        qsort(g->sorted, g->n, sizeof(struct lq_settle *), compare_settles);
+}
+
+static uint32_t index_of(const struct ls_redis_settles *g, const struct lq_settle *it)
+{
+    return (uint32_t)(it - g->it);
 }
 
 /* The second of two items with the same job and fence is stale, whatever becomes of the first. */
-static int find_twins(struct ls_redis_settles *g, lade_err *err)
+static void find_twins(struct ls_redis_settles *g)
 {
-    if (g->n < 2)
-        return 0;
-    struct lb_map map;
-    lb_map_init(&map);
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < g->n; i++) {
-        struct lq_settle *first = lb_map_get(&map, g->it[i].id);
-        if (!first)
-            rc = lb_map_put(&map, g->it[i].id, &g->it[i]);
-        for (; first && first < &g->it[i] && !g->stale[i]; first++)
-            g->stale[i] = is_twin(first, &g->it[i]);
+    for (size_t i = 1; i < g->n; i++) {
+        const struct lq_settle *a = g->sorted[i - 1], *b = g->sorted[i];
+        g->stale[index_of(g, b)] =
+            a->fence == b->fence && lb_slice_eq(a->id, b->id) && strcmp(a->queue, b->queue) == 0;
     }
-    lb_map_fini(&map);
-    return rc < 0 ? lb_fail_nomem(err, "settle") : 0;
 }
 
-static size_t find_lane(struct ls_redis_settles *g, const char *queue, size_t last)
+static bool may_run(const struct ls_redis_settles *g, const struct lq_settle *it)
 {
-    if (last < g->n_queues && strcmp(g->queue[last], queue) == 0)
-        return last;
-    for (size_t i = 0; i < g->n_queues; i++) {
-        if (strcmp(g->queue[i], queue) == 0)
-            return i;
+    return !is_special(it) && !g->stale[index_of(g, it)];
+}
+
+/* How many of sorted[at, end) are a run from `at` on; 1 when the item stands alone. */
+static size_t measure_run(const struct ls_redis_settles *g, size_t at, size_t end)
+{
+    size_t i = at + 1;
+    while (i < end && may_run(g, g->sorted[at]) && may_run(g, g->sorted[i]) &&
+           g->sorted[i]->fence == g->sorted[at]->fence &&
+           ls_redis_id_follows(g->sorted[i - 1]->id, g->sorted[i]->id))
+        i++;
+    return i - at;
+}
+
+static int compare_indices(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Orders the items of a queue, sorted[from, end): those with details as given, then the others, then runs. */
+static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l, size_t from,
+                      size_t end)
+{
+    uint32_t *order = g->order + l->first;
+    for (size_t i = from; i < end; i++) {
+        if (is_special(g->sorted[i]) && !g->stale[index_of(g, g->sorted[i])])
+            order[l->n_special++] = index_of(g, g->sorted[i]);
     }
-    g->queue[g->n_queues] = queue;
-    g->lane[g->n_queues] = (struct ls_redis_settle_lane){0};
-    return g->n_queues++;
+    if (l->n_special > 1)
+        qsort(order, l->n_special, sizeof(*order), compare_indices);
+    l->n_ids = l->n_special;
+    for (size_t i = from, n; i < end; i += n) {
+        n = measure_run(g, i, end);
+        if (n == 1 && may_run(g, g->sorted[i]))
+            order[l->n_ids++] = index_of(g, g->sorted[i]);
+    }
+    l->n = l->n_ids;
+    for (size_t i = from, n; i < end; i += n) {
+        n = measure_run(g, i, end);
+        if (n == 1)
+            continue;
+        g->runs[l->run + l->n_runs++] =
+            (struct ls_redis_settle_run){(uint32_t)(l->first + l->n), (uint32_t)n};
+        for (size_t k = 0; k < n; k++)
+            order[l->n++] = index_of(g, g->sorted[i + k]);
+    }
+}
+
+/* Cuts the sorted items into queues; one whose items are all stale has none to send. */
+static void fill_lanes(struct ls_redis_settles *g)
+{
+    struct ls_redis_settle_lane next = {0};
+    for (size_t from = 0, end; from < g->n; from = end) {
+        const char *queue = g->sorted[from]->queue;
+        for (end = from + 1; end < g->n; end++) {
+            if (g->sorted[end]->queue != queue && strcmp(g->sorted[end]->queue, queue) != 0)
+                break;
+        }
+        struct ls_redis_settle_lane *l = &g->lane[g->n_queues];
+        *l = next;
+        fill_lane(g, l, from, end);
+        next = (struct ls_redis_settle_lane){.first = l->first + l->n, .run = l->run + l->n_runs};
+        g->queue[g->n_queues++] = queue;
+    }
 }
 
 int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
@@ -67,42 +145,26 @@ int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
     *g = (struct ls_redis_settles){.s = s, .it = it, .n = n};
     if (n == 0)
         return 0;
-    uint32_t *lane_of = lb_malloc(n * sizeof(*lane_of));
+    g->sorted = lb_malloc(n * sizeof(struct lq_settle *));
     g->order = lb_malloc(n * sizeof(*g->order));
+    g->runs = lb_malloc(n * sizeof(*g->runs));
     g->lane = lb_malloc(n * sizeof(*g->lane));
     g->queue = lb_malloc(n * sizeof(*g->queue));
     g->stale = lb_calloc(n, sizeof(*g->stale));
-    if (!lane_of || !g->order || !g->lane || !g->queue || !g->stale) {
-        lb_free(lane_of);
+    if (!g->sorted || !g->order || !g->runs || !g->lane || !g->queue || !g->stale)
         return lb_fail_nomem(err, "settle");
-    }
-    size_t last = 0;
-    int rc = twins ? find_twins(g, err) : 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (g->stale[i])
-            continue;
-        last = find_lane(g, it[i].queue, last);
-        lane_of[i] = (uint32_t)last;
-        g->lane[last].n++;
-        g->lane[last].n_special += is_special(&it[i]);
-    }
-    for (size_t i = 1; i < g->n_queues; i++)
-        g->lane[i].first = g->lane[i - 1].first + g->lane[i - 1].n;
-    for (size_t i = 0; i < g->n_queues; i++)
-        g->lane[i].n = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (g->stale[i])
-            continue;
-        struct ls_redis_settle_lane *l = &g->lane[lane_of[i]];
-        g->order[l->first + l->n++] = (uint32_t)i;
-    }
-    lb_free(lane_of);
-    return rc;
+    sort_items(g);
+    if (twins)
+        find_twins(g);
+    fill_lanes(g);
+    return 0;
 }
 
 void ls_redis_settles_fini(struct ls_redis_settles *g)
 {
+    lb_free(g->sorted);
     lb_free(g->order);
+    lb_free(g->runs);
     lb_free(g->lane);
     lb_free(g->queue);
     lb_free(g->stale);
@@ -121,15 +183,39 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it,
     ls_redis_arg_slice(cmd, it->result);
 }
 
-/* Runs of items with one fence, as jobs of one take have. */
-static size_t run_length(const struct ls_redis_settles *g, const struct ls_redis_settle_lane *l,
-                         size_t from)
+static const struct lq_settle *item_at(const struct ls_redis_settles *g, size_t at)
+{
+    return &g->it[g->order[at]];
+}
+
+/* How many items sent by id have the fence of the one at `from`, as jobs of one take have. */
+static size_t group_length(const struct ls_redis_settles *g, const struct ls_redis_settle_lane *l,
+                           size_t from)
 {
     size_t i = from;
-    while (i < l->n &&
-           g->it[g->order[l->first + i]].fence == g->it[g->order[l->first + from]].fence)
+    while (i < l->n_ids && item_at(g, l->first + i)->fence == item_at(g, l->first + from)->fence)
         i++;
     return i - from;
+}
+
+static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
+                       const struct ls_redis_settle_lane *l)
+{
+    for (size_t i = 0; i < l->n_ids; i++)
+        ls_redis_arg_slice(cmd, item_at(g, l->first + i)->id);
+    for (size_t i = 0, n; i < l->n_ids; i += n) {
+        n = group_length(g, l, i);
+        ls_redis_arg_u64(cmd, item_at(g, l->first + i)->fence);
+        ls_redis_arg_u64(cmd, n);
+    }
+    for (size_t i = 0; i < l->n_runs; i++) {
+        const struct ls_redis_settle_run *run = &g->runs[l->run + i];
+        ls_redis_arg_slice(cmd, item_at(g, run->at)->id);
+        ls_redis_arg_u64(cmd, run->n);
+        ls_redis_arg_u64(cmd, item_at(g, run->at)->fence);
+    }
+    for (size_t i = 0; i < l->n_special; i++)
+        encode_special(cmd, item_at(g, l->first + i), i + 1);
 }
 
 static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *c, size_t lane,
@@ -137,11 +223,12 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
 {
     const struct ls_redis_store *s = g->s;
     const struct ls_redis_settle_lane *l = &g->lane[lane];
-    size_t n_runs = 0;
-    for (size_t i = 0; i < l->n; i += run_length(g, l, i))
-        n_runs++;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(
-        c, LS_REDIS_LUA_SETTLE, 1, 11 + s->n_doubts + l->n + 2 * n_runs + 8 * l->n_special);
+    size_t n_groups = 0;
+    for (size_t i = 0; i < l->n_ids; i += group_length(g, l, i))
+        n_groups++;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_SETTLE, 1,
+                                                     12 + s->n_doubts + l->n_ids + 2 * n_groups +
+                                                         3 * l->n_runs + 8 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);
@@ -149,24 +236,14 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_completed.count, 0));
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_dead.count, 0));
-    ls_redis_arg_u64(cmd, l->n);
-    ls_redis_arg_u64(cmd, n_runs);
+    ls_redis_arg_u64(cmd, l->n_ids);
+    ls_redis_arg_u64(cmd, n_groups);
     ls_redis_arg_u64(cmd, l->n_special);
     ls_redis_arg_u64(cmd, s->n_doubts);
+    ls_redis_arg_u64(cmd, l->n_runs);
     for (size_t i = 0; i < s->n_doubts; i++)
         ls_redis_arg_u64(cmd, s->doubt[i].tag);
-    for (size_t i = 0; i < l->n; i++)
-        ls_redis_arg_slice(cmd, g->it[g->order[l->first + i]].id);
-    for (size_t i = 0, n; i < l->n; i += n) {
-        n = run_length(g, l, i);
-        ls_redis_arg_u64(cmd, g->it[g->order[l->first + i]].fence);
-        ls_redis_arg_u64(cmd, n);
-    }
-    for (size_t i = 0; l->n_special > 0 && i < l->n; i++) {
-        const struct lq_settle *it = &g->it[g->order[l->first + i]];
-        if (is_special(it))
-            encode_special(cmd, it, i + 1);
-    }
+    encode_ids(cmd, g, l);
     ls_redis_cmd_end(cmd);
 }
 

@@ -9,15 +9,23 @@
 #include "store/redis/store_inner.h"
 
 struct ls_redis_settle_lane {
-    size_t first, n; /* in `order` */
-    size_t n_special;
+    size_t first, n; /* in `order`: those sent by id, then those in runs */
+    size_t n_ids, n_special;
+    size_t run, n_runs; /* in `runs` */
+};
+
+/* Plain completed jobs of one fence whose ids follow each other. */
+struct ls_redis_settle_run {
+    uint32_t at, n; /* in `order` */
 };
 
 struct ls_redis_settles {
     struct ls_redis_store *s;
     struct lq_settle *it;
     size_t n;
+    struct lq_settle **sorted; /* by queue, fence, id */
     uint32_t *order;
+    struct ls_redis_settle_run *runs;
     struct ls_redis_settle_lane *lane;
     const char **queue;
     size_t n_queues; /* scripts, and so replies */

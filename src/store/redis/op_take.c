@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "store/redis/packs.h"
 
 struct trip {
     struct ls_redis_store *s;
@@ -47,6 +48,29 @@ static struct lb_mut copy(struct lq_leased_vec *out, struct lb_slice s)
     return lb_arena_copy(&out->arena, s.p, s.n);
 }
 
+/* How many jobs the groups of an answer are; the cursor is a copy. */
+static size_t count_jobs(struct ls_redis_cursor c, size_t n_groups)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_groups && !c.bad; i++) {
+        size_t fields = ls_redis_read_array(&c);
+        ls_redis_skip(&c);
+        ls_redis_skip(&c);
+        struct ls_redis_cursor in = c;
+        struct ls_redis_pack p = {.n = 0};
+        if (fields == 4) {
+            (void)ls_redis_read_bytes(&in);
+            (void)ls_redis_pack_read(&p, ls_redis_read_bytes(&in));
+            n += p.n;
+        } else {
+            n += ls_redis_read_array(&in);
+        }
+        for (size_t k = 2; k < fields && !c.bad; k++)
+            ls_redis_skip(&c);
+    }
+    return n;
+}
+
 /* Room for n more jobs. */
 static bool grow(struct lq_leased_vec *out, size_t n)
 {
@@ -57,6 +81,36 @@ static bool grow(struct lq_leased_vec *out, size_t n)
         memcpy(all, out->job, out->n * sizeof(*all));
     out->job = all;
     return true;
+}
+
+/* The jobs of a pack: their bodies stay together, in one copy; their ids are made from its name. */
+static int read_pack(struct ls_redis_cursor *c, uint32_t body_max, struct lq_leased_vec *out,
+                     struct lq_leased *job, size_t *n)
+{
+    struct lb_slice name = ls_redis_read_bytes(c), bytes = ls_redis_read_bytes(c);
+    struct ls_redis_pack p;
+    if (c->bad || name.n != LS_REDIS_PACK_NAME || !ls_redis_pack_read(&p, bytes)) {
+        c->bad = true;
+        return 0;
+    }
+    uint8_t *bodies = lb_arena_alloc(&out->arena, p.bodies.n);
+    char(*id)[LS_REDIS_PACK_ID + 1] = lb_arena_alloc(&out->arena, p.n * sizeof(*id));
+    if (!bodies || !id)
+        return -LADE_ENOMEM;
+    memcpy(bodies, p.bodies.p, p.bodies.n);
+    memset(job, 0, p.n * sizeof(*job));
+    for (size_t i = 0; i < p.n; i++) {
+        struct lb_slice b = ls_redis_pack_body(&p, i);
+        ls_redis_id_at(id[i], name.p, p.first + i);
+        uint8_t *end = (uint8_t *)id[i] + LS_REDIS_PACK_ID; /* where what is empty points to */
+        job[i].id = (struct lb_mut){(uint8_t *)id[i], LS_REDIS_PACK_ID};
+        job[i].history = (struct lb_mut){end, 0};
+        job[i].oversize = b.n > body_max;
+        job[i].body = job[i].oversize ? (struct lb_mut){end, 0}
+                                      : (struct lb_mut){bodies + (b.p - p.bodies.p), b.n};
+    }
+    *n = p.n;
+    return 0;
 }
 
 static int read_ids_and_bodies(struct ls_redis_cursor *c, size_t n, struct lq_leased_vec *out,
@@ -98,39 +152,65 @@ static void read_former(struct ls_redis_cursor *c, size_t n, struct lq_leased *j
         job[i].begun = ls_redis_read_int(c) != 0;
 }
 
-int ls_redis_read_leased(struct ls_redis_cursor *c, struct lq_lanes lanes,
-                         struct lq_leased_vec *out, lade_err *err)
+/* Jobs with records of their own; `fields` are those of the group. */
+static int read_singles(struct ls_redis_cursor *c, size_t fields, struct lq_leased_vec *out,
+                        struct lq_leased *job, size_t *n)
 {
-    size_t fields = ls_redis_read_array(c);
-    int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
-    size_t n = ls_redis_read_array(c);
-    c->bad |= (fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n || n == 0 ||
-              n > LQ_TAKE_MAX;
+    *n = ls_redis_read_array(c);
+    c->bad |= *n == 0 || *n > LQ_TAKE_MAX;
     if (c->bad)
-        return -LADE_EPROTO;
-    if (!grow(out, n))
-        return lb_fail_nomem(err, "take");
-    struct lq_leased *job = out->job + out->n;
-    memset(job, 0, n * sizeof(*job));
-    int rc = read_ids_and_bodies(c, n, out, job);
+        return 0;
+    memset(job, 0, *n * sizeof(*job));
+    int rc = read_ids_and_bodies(c, *n, out, job);
     if (rc < 0)
-        return lb_fail_nomem(err, "take");
-    for (size_t i = 0; i < n; i++) {
-        job[i].lane = (uint32_t)lane;
-        job[i].fence = (uint64_t)fence;
-    }
+        return rc;
     size_t n_over = ls_redis_read_array(c);
     for (size_t i = 0; !c->bad && i < n_over; i++) {
         int64_t at = ls_redis_read_int(c);
-        c->bad |= at < 0 || (size_t)at >= n;
+        c->bad |= at < 0 || (size_t)at >= *n;
         if (!c->bad)
             job[at].oversize = true;
     }
     if (fields == 8)
-        read_former(c, n, job);
+        read_former(c, *n, job);
+    return 0;
+}
+
+static int read_group(struct ls_redis_cursor *c, const struct ls_redis_store *s,
+                      struct lq_lanes lanes, struct lq_leased_vec *out)
+{
+    size_t fields = ls_redis_read_array(c), n = 0;
+    int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
+    c->bad |= (fields != 4 && fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n;
     if (c->bad)
         return -LADE_EPROTO;
+    uint32_t body_max = s->base.config.body_max ? s->base.config.body_max : UINT32_MAX;
+    struct lq_leased *job = out->job + out->n;
+    int rc =
+        fields == 4 ? read_pack(c, body_max, out, job, &n) : read_singles(c, fields, out, job, &n);
+    if (rc < 0 || c->bad)
+        return rc < 0 ? rc : -LADE_EPROTO;
+    for (size_t i = 0; i < n; i++) {
+        job[i].lane = (uint32_t)lane;
+        job[i].fence = (uint64_t)fence;
+    }
     out->n += n;
+    return 0;
+}
+
+int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, const struct ls_redis_store *s,
+                         struct lq_lanes lanes, struct lq_leased_vec *out, lade_err *err)
+{
+    if (n_groups == 0)
+        return 0;
+    /* What is allowed for twice in a malformed answer is bounded by its bytes. */
+    if (!grow(out, count_jobs(*c, n_groups)))
+        return lb_fail_nomem(err, "take");
+    for (size_t i = 0; i < n_groups; i++) {
+        int rc = read_group(c, s, lanes, out);
+        if (rc < 0)
+            return rc == -LADE_ENOMEM ? lb_fail_nomem(err, "take") : rc;
+    }
     return 0;
 }
 
@@ -145,11 +225,9 @@ static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq
         return -LADE_EPROTO;
     if (stale)
         return LADE_STALE;
-    for (size_t i = 3; i < n; i++) {
-        int rc = ls_redis_read_leased(&cur, t->take->lanes, out, err);
-        if (rc < 0)
-            return rc;
-    }
+    int rc = ls_redis_read_leased(&cur, n - 3, t->s, t->take->lanes, out, err);
+    if (rc < 0)
+        return rc;
     if (n == 3) {
         out->now_ms = now;
         out->next_due_ms = next;

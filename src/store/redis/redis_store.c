@@ -112,7 +112,7 @@ static int fail_own(struct lb_slice text, const char *where, lade_err *err)
     what = strstr(line, "LADEFORMAT ");
     if (what)
         return lb_fail(err, LADE_EFORMAT, where,
-                       "the queue is in format %s, this lade knows up to %d: use a newer lade",
+                       "the queue is in format %s, this lade reads %d: use the lade that wrote it",
                        what + strlen("LADEFORMAT "), LS_REDIS_FORMAT);
     return 0;
 }

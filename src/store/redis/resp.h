@@ -130,6 +130,8 @@ void ls_redis_cmd_begin(struct ls_redis_cmd *cmd, struct lb_buf *out, size_t arg
 void ls_redis_cmd_end(struct ls_redis_cmd *cmd);
 
 void ls_redis_arg(struct ls_redis_cmd *cmd, const void *p, size_t n);
+/* An argument of n bytes that the caller writes before the next one; NULL when out of memory. */
+uint8_t *ls_redis_arg_room(struct ls_redis_cmd *cmd, size_t n);
 void ls_redis_arg_slice(struct ls_redis_cmd *cmd, struct lb_slice s);
 void ls_redis_arg_str(struct ls_redis_cmd *cmd, const char *s);
 /* Decimal text. */

@@ -7,7 +7,7 @@ local P = prefix(KEYS[1])
 local verb = ARGV[1]
 local meta = call('HMGET', P .. 'meta', 'v', 'paused')
 check_format(meta[1])
-for _, hash in ipairs({'jobs', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
+for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
     call('HLEN', P .. hash)
 end
 for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
@@ -16,7 +16,7 @@ end
 local DONE, ABSENT, WRONG = 0, 1, 2
 local revived = 0
 
--- State letter as in rows.lua, its level, and the lease or the record of the end.
+-- State letter as in rows.lua, its level, and the lease or the record of the end; of one in a pack this and its place.
 local function find_job(id)
     local fin = call('HGET', P .. 'fin', id)
     if fin then
@@ -37,11 +37,21 @@ local function find_job(id)
     if body then
         return 'r', tostring(level_of(body))
     end
+    local p, place, is = find_in_pack(P, id)
+    if not p then
+        return
+    end
+    local level, fence, w = level_of(body_of(P, p, place)), match(is, '^a(%d+) (%w+)$')
+    return sub(is, 1, 1), tostring(level), fence and fence .. ' ' .. level .. w, p, place, is
 end
+
+local p, place, is -- of the job in hand, when it is in a pack
 
 -- Takes the job out of the structure of its state.
 local function unlink(id, state, level)
-    if state == 'r' then
+    if p then
+        extract(P, p, place, is)
+    elseif state == 'r' then
         haunt(P, level, id)
     elseif state == 's' then
         call('ZREM', P .. 'scheduled', id)
@@ -86,6 +96,11 @@ local function finish(id, state, level, where)
         if call('HEXISTS', P .. 'mark', id) == 1 then
             return WRONG
         end
+        if p then
+            extract(P, p, place, is)
+            open_leases(P)
+            call('HSET', P .. 'lease', id, where)
+        end
         set_fields(P .. 'mark', {id, verb == '1' and 'k' or 'c'}, 1, 2)
         stop(id, where, 'm')
         return DONE
@@ -107,6 +122,9 @@ end
 local function remove(id, state, level, where)
     if state == 'a' then
         local w = stop(id, where, 'r')
+        if p then
+            extract(P, p, place, is)
+        end
         call('HDEL', P .. 'lease', id)
         call('HDEL', P .. 'mark', id)
         call('HINCRBY', P .. 'held', w, -1)
@@ -120,7 +138,8 @@ end
 local out = {}
 for i = 2, #ARGV do
     local id = ARGV[i]
-    local state, level, where = find_job(id)
+    local state, level, where
+    state, level, where, p, place, is = find_job(id)
     if not state then
         out[i - 1] = ABSENT
     elseif verb == '0' then
@@ -131,6 +150,7 @@ for i = 2, #ARGV do
         out[i - 1] = finish(id, state, level, where)
     end
 end
+flush(P)
 if revived > 0 and not meta[2] then
     ring(P, revived)
 end

@@ -13,11 +13,15 @@ local function report(...)
     end
 end
 
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
+local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc')
 check_format(meta[1])
-local jobs, place = {}, {}
+local jobs, place, names = {}, {}, {}
 for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
-    jobs[id] = true
+    if find(id, '+', 1, true) then
+        names[#names + 1] = id
+    else
+        jobs[id] = true
+    end
 end
 
 local function stand(id, where)
@@ -27,6 +31,69 @@ local function stand(id, where)
         report('job %s is %s but has no body', id, where)
     end
     place[id] = where
+end
+
+-- Packs: places of jobs, by the name of the pack and their state, which entries of lists take away again.
+local waiting, ended, active, held = {}, {}, 0, {}
+local expected = {r = 0, c = 0}
+
+local function note_state(name, i, state)
+    local kind, w = sub(state, 1, 1), match(state, '^a%d+ (%w+)$')
+    if kind == 'r' then
+        waiting[id_at(name, i)] = true
+    elseif kind == 'c' and match(state, '^c%d+$') then
+        ended[id_at(name, i)] = true
+    elseif w then
+        active = active + 1
+        held[w] = (held[w] or 0) + 1
+    elseif state ~= 'g' then
+        report('job %s in its pack is "%s"', id_at(name, i), state)
+    end
+    if state ~= 'g' and jobs[id_at(name, i)] then
+        report('job %s is in its pack and apart from it', id_at(name, i))
+    end
+end
+
+for _, name in ipairs(names) do
+    local first, n = struct.unpack('<I2I2', call('HGET', P .. 'jobs', name))
+    local p = pack_at(P, name)
+    local at, left = first, 0
+    for k = 1, #p.v, 3 do
+        if p.v[k] ~= at then
+            report('pack %s has no state for %d', name, at)
+        end
+        at = p.v[k] + p.v[k + 1]
+        left = left + (p.v[k + 2] ~= 'g' and p.v[k + 1] or 0)
+        for i = p.v[k], at - 1 do
+            note_state(name, i, p.v[k + 2])
+        end
+    end
+    if at ~= first + n or left == 0 then
+        report('pack %s has %d jobs, states for %d, and %d left', name, n, at - first, left)
+    end
+    packs = {}
+end
+for _, name in ipairs(call('HKEYS', P .. 'pack')) do
+    if name ~= '' and call('HEXISTS', P .. 'jobs', name) == 0 then
+        report('pack %s has states but no bodies', name)
+    end
+end
+if active ~= tonumber(meta[6] or 0) then
+    report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)
+end
+
+-- An entry of a list that is a stretch of a pack: how many jobs beyond one it stands for.
+local function take_run(entry, of)
+    local from, to = read_entry(entry)
+    local n = 0
+    for i = from, to - 1 do
+        local id = id_at(entry, i)
+        if of[id] then
+            of[id] = nil
+            n = n + 1
+        end
+    end
+    return n - 1
 end
 
 local ghosts, n_ready, n_done = {}, 0, 0
@@ -49,7 +116,10 @@ local function walk(key, list, where)
         local ids = call('LRANGE', key, at, at + SLICE - 1)
         for i = 1, #ids do
             local left = ghosts[list .. ids[i]]
-            if left and left > 0 then
+            if is_run(ids[i]) then
+                local kind = list == 'c' and 'c' or 'r'
+                expected[kind] = expected[kind] + take_run(ids[i], list == 'c' and ended or waiting)
+            elseif left and left > 0 then
                 ghosts[list .. ids[i]] = left - 1
             else
                 stand(ids[i], where)
@@ -66,6 +136,15 @@ for level = 0, 8 do
     walk(P .. 'ready:' .. level, tostring(level), 'ready')
 end
 walk(P .. 'completed', 'c', 'completed')
+for id in pairs(waiting) do
+    report('job %s is ready in its pack but stands in no list', id)
+end
+for id in pairs(ended) do
+    report('job %s is completed in its pack but stands in no list', id)
+end
+if expected.r ~= tonumber(meta[5] or 0) or expected.c ~= tonumber(meta[7] or 0) then
+    report('jobs beyond entries are %s and %s, there are %d and %d', meta[5] or 0, meta[7] or 0, expected.r, expected.c)
+end
 for entry, left in pairs(ghosts) do
     if left > 0 then
         report('ghost %s stands in no list', entry)
@@ -77,7 +156,6 @@ for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
     end
 end
 
-local held = {}
 all = call('HGETALL', P .. 'lease')
 for i = 1, #all, 2 do
     local w = match(all[i + 1], '^%d+ [0-8](%w+)!?$')

@@ -1,4 +1,4 @@
--- job.lua - joined behind lib.lua where jobs are moved
+-- job.lua - joined behind pack.lua where jobs are moved
 --
 -- A ready list or the list of the completed may hold entries that are no longer true (ghosts), so that nothing is ever
 -- removed from its middle. ghost[level .. id] or ghost["c" .. id] counts them; a true entry of the same id always stands
@@ -30,32 +30,77 @@ local function lay(P, list, id)
     return true
 end
 
--- Pops up to n true entries of a list ("0".."8" or "c"). ghosts: how many there may be among them.
-local function pop(P, list, n, ghosts)
-    local key = list == 'c' and P .. 'completed' or P .. 'ready:' .. list
-    local ids = call('LPOP', key, n)
-    if not ids then
-        return {}
+-- Entries go back to the head: got[from..], and in front of them `rest`.
+local function put_back(key, got, from, rest)
+    local back = {}
+    for i = #got, from, -1 do
+        back[#back + 1] = got[i]
     end
-    if ghosts <= 0 then
-        return ids
-    end
-    local out, looked = {}, 0
-    while true do
-        for i = 1, #ids do
-            if not lay(P, list, ids[i]) then
-                out[#out + 1] = ids[i]
+    back[#back + 1] = rest
+    spread('LPUSH', key, back, 1, #back)
+end
+
+-- Up to n jobs of a popped stretch, those that are in this state still, onto `out`. Returns how many, and the entry that is
+-- left when there are more.
+local function pop_run(P, entry, kind, n, out)
+    local p = pack_at(P, name_of(entry))
+    local from, to = read_entry(entry)
+    local all, took, behind = 0, 0, from
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
+        if a < b and byte(v[k + 2]) == byte(kind) then
+            all = all + b - a
+            if took < n then
+                behind = min(b, a + n - took)
+                took = took + behind - a
+                out[#out + 1] = {p = p, from = a, to = behind}
             end
         end
-        looked = looked + #ids
-        if #out >= n or looked > n + 10 * SLICE then
-            return out
-        end
-        ids = call('LPOP', key, n - #out)
-        if not ids then
-            return out
-        end
     end
+    extra[kind] = extra[kind] - (all - 1)
+    if all == took then
+        return took
+    end
+    extra[kind] = extra[kind] + all - took - 1
+    return took, entry_of(p.name, behind, to)
+end
+
+-- Pops up to n jobs of a list ("0".."8" or "c"); ghosts: how many there may be among them. Returns ids, and {p, from, to}
+-- for jobs of packs, in order, and the number of jobs.
+local function pop(P, list, n, ghosts)
+    local key, kind = P .. 'ready:' .. list, 'r'
+    if list == 'c' then
+        key, kind = P .. 'completed', 'c'
+    end
+    local out, have, looked, step = {}, 0, 0, 1
+    while have < n and looked <= n + 10 * SLICE do
+        local got = call('LPOP', key, step)
+        if not got then
+            break
+        end
+        for i = 1, #got do
+            local entry, rest = got[i], nil
+            if is_run(entry) then
+                local took
+                took, rest = pop_run(P, entry, kind, n - have, out)
+                have = have + took
+                step = max(1, floor((n - have) / max(took, 1)))
+            else
+                if ghosts <= 0 or not lay(P, list, entry) then
+                    have = have + 1
+                    out[#out + 1] = entry
+                end
+                step = n - have
+            end
+            if have >= n then
+                put_back(key, got, i + 1, rest)
+                break
+            end
+        end
+        looked = looked + #got
+    end
+    return out, have
 end
 
 -- Releases the unique locks of jobs that were taken (started) or ended: those held until then, and never TTL ("2").
@@ -102,15 +147,29 @@ local function drop(P, ids, a, b)
     end
 end
 
--- Removes the oldest completed jobs beyond `keep`, at most n. The list has `len` entries, of them `ghosts`.
-local function keep_completed(P, len, ghosts, keep, n)
-    local over = min(len - ghosts - keep, n)
+-- Removes popped jobs, which stand in no list any more.
+local function drop_popped(P, popped)
+    local ids = {}
+    for i = 1, #popped do
+        local job = popped[i]
+        if type(job) == 'table' then
+            set_state(job.p, job.from, job.to, 'g')
+        else
+            ids[#ids + 1] = job
+        end
+    end
+    drop(P, ids, 1, #ids)
+end
+
+-- Removes the oldest completed jobs beyond `keep`, at most n; there are `count`.
+local function keep_completed(P, count, ghosts, keep, n)
+    local over = min(count - keep, n)
     if over <= 0 then
         return 0
     end
-    local ids = pop(P, 'c', over, ghosts)
-    drop(P, ids, 1, #ids)
-    return #ids
+    local popped, done = pop(P, 'c', over, ghosts)
+    drop_popped(P, popped)
+    return done
 end
 
 -- The same for the dead or the cancelled.
@@ -161,13 +220,13 @@ local function promote(P, n)
     return done
 end
 
--- Entries in the ready lists, true ones only.
-local function count_ready(P, levels, ghosts)
+-- Ready jobs; meta.gr and meta.xr of before this script, or nil.
+local function count_ready(P, levels, gr, xr)
     local n = 0
     for i = 1, #levels do
         n = n + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
     end
-    return n - ghosts
+    return n - tonumber(gr or 0) + tonumber(xr or 0) + extra.r
 end
 
 -- Forgets a worker that holds nothing.
@@ -176,14 +235,6 @@ local function forget_worker(P, w)
     call('HDEL', P .. 'held', w)
     call('SREM', P .. 'idle', w)
     call('DEL', P .. 'stop:' .. w, P .. 'bell:' .. w, P .. 'got:' .. w, P .. 'won:' .. w)
-end
-
--- The hash of leases has one field that is no job: its value is too long for the compact form of a small hash, in which
--- every look-up would walk over all fields.
-local function open_leases(P)
-    if call('EXISTS', P .. 'lease') == 0 then
-        call('HSET', P .. 'lease', '', string.rep('-', 65))
-    end
 end
 
 -- Fences grow also when the data is lost or an old copy of it comes back: they follow the clock, in microseconds.

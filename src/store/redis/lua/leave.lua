@@ -12,9 +12,9 @@ for lane = 2, #KEYS do
     else
         forget_worker(P, worker)
     end
-    local meta = call('HMGET', P .. 'meta', 'levels', 'paused')
+    local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
     if meta[1] and not meta[2] then
-        ring(P, count_ready(P, meta[1], 0))
+        ring(P, count_ready(P, meta[1], 0, meta[3]))
     end
 end
 return 0

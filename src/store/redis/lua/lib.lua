@@ -10,7 +10,7 @@ local call = redis.call
 local byte, sub, find, match, format = string.byte, string.sub, string.find, string.match, string.format
 local floor, min, max = math.floor, math.min, math.max
 
-local FORMAT = 1
+local FORMAT = 2
 local SLICE = 1000 -- even, for pairs
 
 local time = call('TIME')
@@ -43,6 +43,12 @@ local function check_format(v)
     if v and tonumber(v) ~= FORMAT then
         refuse('LADEFORMAT ' .. tostring(v))
     end
+end
+
+-- The hash of packs has one field that is none, so that it is a table (make_table) from the beginning.
+local function make_queue(P)
+    call('HSET', P .. 'meta', 'v', FORMAT)
+    call('HSET', P .. 'pack', '', string.rep('-', 65))
 end
 
 -- list[a..b] as the arguments of a command that only writes.
@@ -98,6 +104,14 @@ local function make_table(key)
         return false
     end
     return call('HSET', key, '', string.rep('-', 65)) == 1
+end
+
+-- The hash of leases has one field that is no job: its value is too long for the compact form of a small hash, in which
+-- every look-up would walk over all fields.
+local function open_leases(P)
+    if call('EXISTS', P .. 'lease') == 0 then
+        call('HSET', P .. 'lease', '', string.rep('-', 65))
+    end
 end
 
 -- HSET of pairs kv[a..b] into a hash that batches of ids are looked up in.

@@ -4,20 +4,43 @@
 -- ARGV  state (scheduled, ready, retrying, completed, dead, cancelled), most, place or ""
 -- Answers {end reached (0|1), id, place, id, place, ...}
 --
--- A place is "list:offset:id" or "score:id". Lists shift while jobs leave at the head, so the id is looked for at its
--- offset and then in front of it; one that is not there any more has left with everything before it. (A search of a list
--- costs time in proportion to the offset, and only when the list has moved.)
+-- A place is "list:offset:id" or "score id". Lists shift while jobs leave at the head, so the entry with the id is looked
+-- for at its offset and then around it; one that is not there any more has left with everything before it. (A search of a
+-- list costs time in proportion to the offset, and only when the list has moved.)
 local P = prefix(KEYS[1])
 local state, most, place = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out = {0}
 local WINDOW = 500
 
+-- True when this entry is the job's, or the stretch with the job in it.
+local function has_job(entry, id, i)
+    if entry == id then
+        return true
+    end
+    if not i or not is_run(entry) or sub(entry, 1, 24) ~= sub(id, 1, 24) then
+        return false
+    end
+    local from, to = read_entry(entry)
+    return i >= from and i < to
+end
+
+-- Where to go on behind the job: the offset of its entry, or of the first.
 local function start_of(key, offset, id)
-    if call('LINDEX', key, offset) == id then
-        return offset + 1
+    local i = place_of(id)
+    local entry = call('LINDEX', key, offset)
+    if entry and has_job(entry, id, i) then
+        return offset
     end
     local found = call('LPOS', key, id, 'MAXLEN', offset + SLICE)
-    return found and found + 1 or 0
+    for from = 0, i and (found or offset + SLICE) or -1, SLICE do
+        local entries = call('LRANGE', key, from, from + SLICE - 1)
+        for j = 1, #entries do
+            if has_job(entries[j], id, i) then
+                return from + j - 1
+            end
+        end
+    end
+    return found or 0, not found
 end
 
 -- Of several entries of one id only the last can be the true one, and only when there are more of them than ghosts.
@@ -32,27 +55,71 @@ local function is_true(key, list, id, index)
     return count > tonumber(call('HGET', P .. 'ghost', list .. id))
 end
 
+-- False when the page is full.
+local function add_job(list, index, id)
+    if #out >= 2 * most then
+        return false
+    end
+    out[#out + 1] = id
+    out[#out + 1] = list .. ':' .. index .. ':' .. id
+    return true
+end
+
+-- The jobs of a stretch from place `behind` on that are in its state still.
+local function add_run(list, kind, index, entry, behind)
+    local p = pack_at(P, name_of(entry))
+    local from, to = read_entry(entry)
+    local v = p and p.v or {}
+    from = max(from, behind)
+    for k = 1, #v, 3 do
+        if byte(v[k + 2]) == kind then
+            for i = max(v[k], from), min(v[k] + v[k + 1], to) - 1 do
+                if not add_job(list, index, id_at(p.name, i)) then
+                    return false
+                end
+            end
+        end
+    end
+    return true
+end
+
+-- Goes over one list from behind the job `last`, whose entry was at `offset`, or from its start.
+local function page_one(list, key, ghosts, offset, last)
+    local kind = list == 'c' and DONE_BYTE or READY_BYTE
+    local at, lost = 0, true
+    if last then
+        at, lost = start_of(key, offset, last)
+    end
+    local entries
+    repeat
+        entries = call('LRANGE', key, at, at + WINDOW - 1)
+        for j = 1, #entries do
+            local entry, index, goes_on = entries[j], at + j - 1, true
+            local behind = not lost and (place_of(last) or 0) + 1
+            if is_run(entry) then
+                goes_on = add_run(list, kind, index, entry, behind or 0)
+            elseif not behind and (ghosts <= 0 or is_true(key, list, entry, index)) then
+                goes_on = add_job(list, index, entry)
+            end
+            lost = true
+            if not goes_on then
+                return false
+            end
+        end
+        at = at + #entries
+    until #entries < WINDOW
+    return true
+end
+
 local function page_list(lists, key_of, ghosts)
     local list, offset, id = match(place, '^(.):(%d+):(.*)$')
     for i = 1, #lists do
         local l = sub(lists, i, i)
-        local key = key_of(l)
         if not list or l >= list then
-            local at = l == list and start_of(key, tonumber(offset), id) or 0
-            local ids
-            repeat
-                ids = call('LRANGE', key, at, at + WINDOW - 1)
-                for j = 1, #ids do
-                    if ghosts <= 0 or is_true(key, l, ids[j], at + j - 1) then
-                        if #out >= 2 * most then
-                            return
-                        end
-                        out[#out + 1] = ids[j]
-                        out[#out + 1] = l .. ':' .. (at + j - 1) .. ':' .. ids[j]
-                    end
-                end
-                at = at + #ids
-            until #ids < WINDOW
+            local last = l == list and id or nil
+            if not page_one(l, key_of(l), ghosts, tonumber(offset), last) then
+                return
+            end
         end
     end
     out[1] = 1

@@ -5,27 +5,29 @@
 -- Answers {removed, more (0|1)}.
 local P = prefix(KEYS[1])
 local state, most = ARGV[1], tonumber(ARGV[2])
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
+local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc')
 check_format(meta[1])
 local n = 0
 if state == 'ready' then
     local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
     for i = 1, #levels do
         while n < most do
-            local ids = pop(P, sub(levels, i, i), min(most - n, SLICE), ghosts)
-            if #ids == 0 then
+            local popped, got = pop(P, sub(levels, i, i), min(most - n, SLICE), ghosts)
+            if got == 0 then
                 break
             end
-            drop(P, ids, 1, #ids)
-            n = n + #ids
+            drop_popped(P, popped)
+            n = n + got
         end
     end
-    return {n, count_ready(P, levels, tonumber(call('HGET', P .. 'meta', 'gr') or 0)) > 0 and 1 or 0}
+    local left = count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[5])
+    flush(P)
+    return {n, left > 0 and 1 or 0}
 elseif state == 'completed' then
-    local len = call('LLEN', P .. 'completed')
-    n = keep_completed(P, len, tonumber(meta[4] or 0), 0, most)
-    local ghosts = tonumber(call('HGET', P .. 'meta', 'gc') or 0)
-    return {n, call('LLEN', P .. 'completed') > ghosts and 1 or 0}
+    local count = call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + tonumber(meta[6] or 0)
+    n = keep_completed(P, count, tonumber(meta[4] or 0), 0, most)
+    flush(P)
+    return {n, count > n and 1 or 0}
 end
 n = keep_set(P, state, 0, most)
 return {n, call('ZCARD', P .. state) > 0 and 1 or 0}

@@ -2,9 +2,12 @@
 --
 -- KEYS  <ns>:queues, then one meta for each lane
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
---       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), level when all are plain or "", with an "f" before
---       it when all ids are fresh, so that nobody can know them; n special;
---                      n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms, unique key, ttl, until
+--       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), how: "p" or the level when all are plain or "",
+--                      the latter two with an "f" before them when all ids are fresh, so that nobody can know them; n special;
+--         how = "p":   all are plain and fresh; n special times: level, m, m entries of its ready list, m times field of
+--                      jobs and value: an id and its body, or a pack's name and its bodies
+--         else:        n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms,
+--                      unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
@@ -57,6 +60,97 @@ local function none_of(known, n)
     return true
 end
 
+-- Those of the ids that jobs in packs have. (A job with a record of its own is known by that.)
+local function mark_packed(P, ids, known)
+    for i = 1, #ids do
+        local name = not known[i] and place_of(ids[i]) and name_of(ids[i])
+        if name and call('HEXISTS', P .. 'jobs', name) == 1 and find_in_pack(P, ids[i]) then
+            known[i] = true
+        end
+    end
+end
+
+-- A pack whose name is taken is none: jobs of their own. (Ids of one block in two puts, or of two levels.)
+local function unpack_twin(P, group, entry, name, blob)
+    local from, to = read_entry(entry)
+    local p = {name = name, blob = blob}
+    for place = from, to - 1 do
+        local id = id_at(name, place)
+        group.entries[#group.entries + 1] = id
+        group.kv[#group.kv + 1] = id
+        group.kv[#group.kv + 1] = body_of(P, p, place)
+    end
+end
+
+local used = {} -- names of packs in this call
+
+-- One level of a packed lane: its entries and fields stand in ARGV, unless a name is taken.
+local function look_group(P, from)
+    local g = {level = ARGV[from], m = tonumber(ARGV[from + 1]), at = from + 2}
+    local fields = g.at + g.m
+    local taken = {}
+    for i = 0, g.m - 1 do
+        local name = ARGV[fields + 2 * i]
+        if is_run(ARGV[g.at + i]) then
+            taken[i] = used[P .. name] or call('HEXISTS', P .. 'jobs', name) == 1 or nil
+            used[P .. name] = true
+        end
+    end
+    if next(taken) then
+        g.entries, g.kv = {}, {}
+        for i = 0, g.m - 1 do
+            local entry, field, value = ARGV[g.at + i], ARGV[fields + 2 * i], ARGV[fields + 2 * i + 1]
+            if taken[i] then
+                unpack_twin(P, g, entry, field, value)
+            else
+                g.entries[#g.entries + 1] = entry
+                g.kv[#g.kv + 1] = field
+                g.kv[#g.kv + 1] = value
+            end
+        end
+    end
+    call('LLEN', P .. 'ready:' .. g.level)
+    return g
+end
+
+-- The same as look, for a lane of packs.
+local function look_packed(lane, n, n_groups)
+    local P = prefix(KEYS[lane + 1])
+    local p = {P = P, n = n, lists = {}, due = {}, locks = {}, groups = {}}
+    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    check_format(p.meta[1])
+    call('HLEN', P .. 'jobs')
+    call('HLEN', P .. 'pack')
+    for i = 1, n_groups do
+        local g = look_group(P, at)
+        p.groups[i] = g
+        p.lists[g.level] = {}
+        at = at + 2 + 3 * g.m
+    end
+    return p
+end
+
+local function write_group(P, g)
+    if g.entries then
+        spread('HSET', P .. 'jobs', g.kv, 1, #g.kv)
+        spread('RPUSH', P .. 'ready:' .. g.level, g.entries, 1, #g.entries)
+        return #g.entries
+    end
+    spread('HSET', P .. 'jobs', ARGV, g.at + g.m, g.at + 3 * g.m - 1)
+    spread('RPUSH', P .. 'ready:' .. g.level, ARGV, g.at, g.at + g.m - 1)
+    return g.m
+end
+
+local function write_groups(p)
+    local entries = 0
+    for i = 1, #p.groups do
+        entries = entries + write_group(p.P, p.groups[i])
+    end
+    extra.r = p.n - entries
+    flush(p.P)
+    return p.n
+end
+
 -- Reads what lane `lane` will need and decides about each job.
 local function look(lane, n, special, untimed, plain)
     local P = prefix(KEYS[lane + 1])
@@ -73,6 +167,7 @@ local function look(lane, n, special, untimed, plain)
         call('HLEN', P .. 'jobs')
     else
         known = fetch('HMGET', P .. 'jobs', ids, 1, n)
+        mark_packed(P, ids, known)
     end
     if plain ~= '' and none_of(known, n) then
         p.lists[plain] = ids
@@ -162,7 +257,7 @@ end
 local function write(p, longest)
     local P = p.P
     if not p.meta[1] then
-        call('HSET', P .. 'meta', 'v', FORMAT)
+        make_queue(P)
         call('SADD', KEYS[1], match(P, '{([^}]*)}:$'))
     end
     if p.n == 0 then
@@ -172,8 +267,12 @@ local function write(p, longest)
     if longest > tonumber(p.meta[4] or 0) then
         call('HSET', P .. 'meta', 'big', longest)
     end
-    spread('HSET', P .. 'jobs', p.kv, p.first, p.last)
     local ready = 0
+    if p.groups then
+        ready = write_groups(p)
+    else
+        spread('HSET', P .. 'jobs', p.kv, p.first, p.last)
+    end
     for level, list in pairs(p.lists) do
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         ready = ready + #list
@@ -197,25 +296,30 @@ local function write(p, longest)
     end
 end
 
+local function read_special(from, n)
+    local special = {}
+    for s = from, from + 6 * n - 1, 6 do
+        special[tonumber(ARGV[s])] = {kind = ARGV[s + 1], ms = ARGV[s + 2], key = ARGV[s + 3],
+                                      ttl = ARGV[s + 4], till = ARGV[s + 5]}
+    end
+    return special
+end
+
 call('SCARD', KEYS[1])
 local longest = {}
 for lane = 1, #KEYS - 1 do
     local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
     longest[lane] = tonumber(ARGV[at + 1])
-    local untimed, plain = ARGV[at + 2] == '1', ARGV[at + 3]
+    local untimed, how = ARGV[at + 2] == '1', ARGV[at + 3]
     at = at + 5
-    local special
-    if n_special > 0 then
-        special = {}
-        local s = at + 2 * n
-        for _ = 1, n_special do
-            special[tonumber(ARGV[s])] = {kind = ARGV[s + 1], ms = ARGV[s + 2], key = ARGV[s + 3],
-                                          ttl = ARGV[s + 4], till = ARGV[s + 5]}
-            s = s + 6
-        end
+    if how == 'p' then
+        plan[lane] = look_packed(lane, n, n_special)
+    else
+        local special = n_special > 0 and read_special(at + 2 * n, n_special)
+        plan[lane] = look(lane, n, special, untimed, how)
+        at = at + 2 * n + 6 * n_special
+        packs = {}
     end
-    plan[lane] = look(lane, n, special, untimed, plain)
-    at = at + 2 * n + 6 * n_special
 end
 for lane = 1, #plan do
     write(plan[lane], longest[lane])

@@ -7,8 +7,8 @@
 -- begun (0|1)}}. more: leases of dead incarnations may be left.
 --
 -- An incarnation whose time is over is condemned (until = -1) when it is met, and forgotten once it holds nothing. Its
--- leases are found by a scan over the active jobs that goes on at the next call after SCAN_MAX of them; nothing is scanned
--- while nobody is dead.
+-- leases are found by a scan over those of single jobs and then over the packs, which goes on at the next call after SCAN_MAX
+-- of them; nothing is scanned while nobody is dead. A reclaimed job leaves its pack: its crash is about to be recorded.
 local worker, most = ARGV[1], tonumber(ARGV[2])
 local body_max, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
 local seq, again, ttl = ARGV[5], ARGV[6] == '1', ARGV[7]
@@ -84,9 +84,9 @@ local function bury(P)
         call('HDEL', KEYS[1], w)
     end
     if #all > 0 then
-        local meta = call('HMGET', P .. 'meta', 'levels', 'paused')
+        local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
         if meta[1] and not meta[2] then
-            ring(P, count_ready(P, meta[1], 0))
+            ring(P, count_ready(P, meta[1], 0, meta[3]))
         end
     end
     return dead, holds
@@ -97,10 +97,14 @@ local function move(P, lane, found)
     local ids, formers, begun, kv, known = {}, {}, {}, {}, {seq, fence}
     for i = 1, #found do
         local f = found[i]
+        if f.p then
+            f.level = level_of(extract(P, f.p, f.place, f.state))
+        end
         ids[i], formers[i], begun[i] = f.id, f.former, f.begun and 1 or 0
         kv[2 * i - 1], kv[2 * i] = f.id, fence .. ' ' .. f.level .. worker
         known[3 * i], known[3 * i + 1], known[3 * i + 2] = f.id, f.former, begun[i]
     end
+    open_leases(P)
     spread('HSET', P .. 'lease', kv, 1, #kv)
     call('HSET', P .. 'meta', 'fence', fence)
     call('HINCRBY', P .. 'held', worker, #found)
@@ -108,62 +112,110 @@ local function move(P, lane, found)
     answer(P, lane, fence, ids, formers, begun)
 end
 
+-- What a scan over the leases of a lane found, and how far it may go.
+local function new_search(dead, holds)
+    return {found = {}, seen = {}, dead = dead, holds = holds, looked = 0, size = 0, full = false}
+end
+
+-- False when there is no room for one more.
+local function add_found(s, f, size)
+    if #s.found >= most or s.size >= budget then
+        s.full = true
+        return false
+    end
+    s.found[#s.found + 1] = f
+    s.size = s.size + min(size, body_max)
+    s.holds = s.holds - 1
+    return true
+end
+
+local function visit_lease(P, s, id, lease)
+    local level, former, mark = match(lease, '^%d+ (.)(%w+)(!?)$')
+    if former and s.dead[former] and not s.seen[id] and
+       add_found(s, {id = id, former = former, level = level, begun = mark == '!'}, call('HSTRLEN', P .. 'jobs', id)) then
+        s.seen[id] = true
+    end
+end
+
+local function visit_pack(P, s, name)
+    local p = name ~= '' and not s.seen[name] and pack_at(P, name)
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        local former = match(v[k + 2], '^a%d+ (%w+)$')
+        if former and s.dead[former] then
+            for place = v[k], v[k] + v[k + 1] - 1 do
+                local f = {id = id_at(name, place), former = former, p = p, place = place, state = v[k + 2]}
+                if not add_found(s, f, #body_of(P, p, place)) then
+                    return
+                end
+            end
+        end
+    end
+    s.seen[name] = true
+end
+
+-- Goes on with the scan of a hash; the cursor is kept in meta. True when it has been seen from beginning to end.
+local function scan(P, s, hash, field, visit)
+    local began = call('HGET', P .. 'meta', field) or '0'
+    local cursor = began
+    repeat
+        local step = call('HSCAN', P .. hash, cursor, 'COUNT', 500)
+        local all = step[2]
+        for i = 1, #all, 2 do
+            if not s.full then
+                visit(P, s, all[i], all[i + 1])
+            end
+        end
+        if not s.full then
+            cursor = step[1]
+        end
+        s.looked = s.looked + #all / 2
+    until s.full or s.holds <= 0 or s.looked >= SCAN_MAX or cursor == '0'
+    if cursor == '0' or s.holds <= 0 then
+        call('HDEL', P .. 'meta', field)
+    else
+        call('HSET', P .. 'meta', field, cursor)
+    end
+    return cursor == '0' and began == '0' and not s.full
+end
+
 local function reclaim(P, lane)
     local dead, holds = bury(P)
     if holds == 0 then
         return
     end
-    local found, seen, looked, size = {}, {}, 0, 0
-    local began = call('HGET', P .. 'meta', 'scan') or '0'
-    local cursor, full = began, false
-    repeat
-        local step = call('HSCAN', P .. 'lease', cursor, 'COUNT', 500)
-        local all = step[2]
-        for i = 1, #all, 2 do
-            local level, former, mark = match(all[i + 1], '^%d+ (.)(%w+)(!?)$')
-            if former and dead[former] and not seen[all[i]] then
-                full = #found >= most or size >= budget
-                if full then
-                    break
-                end
-                seen[all[i]] = true
-                found[#found + 1] = {id = all[i], former = former, level = level, begun = mark == '!'}
-                size = size + min(call('HSTRLEN', P .. 'jobs', all[i]), body_max)
-                holds = holds - 1
-            end
-        end
-        if not full then
-            cursor = step[1]
-        end
-        looked = looked + #all / 2
-    until full or holds <= 0 or looked >= SCAN_MAX or cursor == '0'
-    most = most - #found
-    if cursor == '0' and began == '0' and not full then
+    call('HLEN', P .. 'pack')
+    local s = new_search(dead, holds)
+    local whole = scan(P, s, 'lease', 'scan', visit_lease)
+    if not s.full and s.holds > 0 and s.looked < SCAN_MAX then
+        whole = scan(P, s, 'pack', 'scanp', visit_pack) and whole
+    else
+        whole = false
+    end
+    most = most - #s.found
+    if whole then
         for w in pairs(dead) do
             dead[w] = 0 -- a whole scan: what it did not find is not there
         end
-        holds = 0
-    end
-    if cursor == '0' or holds <= 0 then
-        call('HDEL', P .. 'meta', 'scan')
-    else
-        call('HSET', P .. 'meta', 'scan', cursor)
+        s.holds = 0
     end
     local n = {}
-    for i = 1, #found do
-        n[found[i].former] = (n[found[i].former] or 0) + 1
+    for i = 1, #s.found do
+        local former = s.found[i].former
+        n[former] = (n[former] or 0) + 1
     end
     for w, held in pairs(dead) do
         if held == 0 or call('HINCRBY', P .. 'held', w, n[w] and -n[w] or 0) <= 0 then
             forget_worker(P, w)
         end
     end
-    if holds > 0 then
+    if s.holds > 0 then
         out[2] = 1
     end
-    if #found > 0 then
-        move(P, lane, found)
+    if #s.found > 0 then
+        move(P, lane, s.found)
     end
+    flush(P)
 end
 
 for lane = 2, #KEYS do

@@ -9,6 +9,32 @@ local P = prefix(KEYS[2])
 local budget = tonumber(ARGV[1])
 local out = {}
 
+-- The record of a lease, whose state is "fence level worker", and what is known of its worker.
+local function worker_of(lease)
+    local w = match(lease, '^%d+ .(%w+)') or ''
+    local till = call('ZSCORE', P .. 'workers', w)
+    return till and tonumber(till) or 0, call('HGET', KEYS[1], w)
+end
+
+-- The same answer for a job in a pack, as if it had records of its own.
+local function packed_row(id)
+    local p, place, is = find_in_pack(P, id)
+    if not p then
+        return {}
+    end
+    local body, state = body_of(P, p, place), sub(is, 1, 1)
+    local where, till, name = '', 0, false
+    local fence, w = match(is, '^a(%d+) (%w+)$')
+    if fence then
+        where = fence .. ' ' .. level_of(body) .. w
+        till, name = worker_of(where)
+    elseif state == 'c' then
+        where = 'c' .. level_of(body) .. '  ' .. sub(is, 2) .. ' '
+    end
+    budget = budget - #body - #where
+    return {state, body, false, false, where, till, name}
+end
+
 local function row(id)
     local state, where, till, name = 'r', '', 0, false
     local fin = call('HGET', P .. 'fin', id)
@@ -16,10 +42,8 @@ local function row(id)
     if fin then
         state, where = sub(fin, 1, 1), fin
     elseif lease then
-        local w = match(lease, '^%d+ .(%w+)') or ''
-        local score = call('ZSCORE', P .. 'workers', w)
-        state, where, till = 'a', lease, score and tonumber(score) or 0
-        name = call('HGET', KEYS[1], w)
+        state, where = 'a', lease
+        till, name = worker_of(lease)
     else
         local score = call('ZSCORE', P .. 'scheduled', id)
         if score then
@@ -33,7 +57,7 @@ local function row(id)
     end
     local body = call('HGET', P .. 'jobs', id)
     if not body then
-        return {}
+        return packed_row(id)
     end
     local hist = call('HGET', P .. 'hist', id)
     budget = budget - #body - #where - (hist and #hist or 0)

@@ -2,22 +2,26 @@
 --
 -- KEYS  meta
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
---       n, runs, n special, n doubtful tags; the doubtful tags; n ids; for each run of ids with one fence: fence, length;
---       for each special: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result
--- Answers the indices that are stale. No two items have the same id and fence.
+--       n ids, groups, n special, n doubtful tags, n runs; the doubtful tags; the ids; for each group of ids with one fence: fence,
+--       length; for each run: id of its first, n, fence (plain completed jobs whose ids follow each other);
+--       for each special of the ids: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result
+-- Answers the indices that are stale, those of jobs in runs counted on behind the ids. No two items have the same id and
+-- fence.
 --
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
 local P = prefix(KEYS[1])
 local client, tag, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
 local keep_done, keep_dead = tonumber(ARGV[5]), tonumber(ARGV[6])
-local n, n_runs, n_special, n_doubtful = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local ids_at = 10 + n_doubtful
-local runs_at = ids_at + n
+local n, n_groups, n_special, n_doubtful = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local n_runs = tonumber(ARGV[11])
+local ids_at = 11 + n_doubtful
+local groups_at = ids_at + n
+local runs_at = groups_at + 2 * n_groups
 local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE = '0', '1', '2', '3', '4', '5', '6'
 
 local special = {}
-local at = runs_at + 2 * n_runs
+local at = runs_at + 3 * n_runs
 for _ = 1, n_special do
     special[tonumber(ARGV[at + 1])] = {to = ARGV[at + 2], delay = ARGV[at + 3], reason = ARGV[at + 4],
                                        failed = ARGV[at + 5] == '1', history = ARGV[at + 6] == '1' and ARGV[at + 7],
@@ -27,9 +31,10 @@ end
 
 -- Reads all that will be written, so that a foreign key stops us here.
 local leases = fetch('HMGET', P .. 'lease', ARGV, ids_at + 1, ids_at + n)
-local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc')
+local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc')
 check_format(meta[1])
 call('HLEN', P .. 'jobs')
+call('HLEN', P .. 'pack')
 call('HLEN', P .. 'fin')
 call('HLEN', P .. 'held')
 local n_kept = call('LLEN', P .. 'completed')
@@ -42,14 +47,14 @@ if n_special > 0 then
     call('ZCARD', P .. 'cancelled')
 end
 
--- Remembered is " fence\0id\0id\0 fence\0id ...".
+-- Remembered is " fence\0entry\0entry\0 fence\0entry ...", an entry as in lists.
 local known
 local function settled_before(fence, id)
     if not known then
         known = {}
         local tags = {again and tag}
         for i = 1, n_doubtful do
-            tags[#tags + 1] = ARGV[10 + i]
+            tags[#tags + 1] = ARGV[11 + i]
         end
         for i = 1, #tags do
             local of
@@ -57,6 +62,11 @@ local function settled_before(fence, id)
             for part in string.gmatch(text, '[^%z]+') do
                 if byte(part) == 32 then
                     of = sub(part, 2)
+                elseif is_run(part) then
+                    local from, to = read_entry(part)
+                    for place = from, to - 1 do
+                        known[of .. ' ' .. id_at(part, place)] = true
+                    end
                 else
                     known[of .. ' ' .. part] = true
                 end
@@ -66,8 +76,8 @@ local function settled_before(fence, id)
     return known[fence .. ' ' .. id]
 end
 
-local stale, held, settled, done, fin, remembered = {}, {}, {}, {}, {}, {}
-local n_settled, n_done, n_fin = 0, 0, 0
+local stale, held, settled, done, runs, fin, remembered = {}, {}, {}, {}, {}, {}, {}
+local n_settled, n_done, n_fin, n_in_packs = 0, 0, 0, 0
 local hist, dead, cancelled, gone, ended, retrying, scheduled, ready = {}, {}, {}, {}, {}, {}, {}, {}
 local n_failed, n_ready, n_dead = 0, 0, 0
 local soonest
@@ -129,39 +139,117 @@ local function settle_special(id, sp, level)
     end
 end
 
--- The leases of one take are one value, so after the first of a run equality is enough.
+local function complete_run(p, from, to, fence, worker)
+    local n_jobs, entry = to - from, entry_of(p.name, from, to)
+    if keep_done > 0 then
+        set_state(p, from, to, 'c' .. now)
+        runs[#runs + 1] = entry
+        extra.c = extra.c + n_jobs - 1
+    else
+        set_state(p, from, to, 'g')
+    end
+    extra.a = extra.a - n_jobs
+    n_in_packs = n_in_packs + n_jobs
+    held[worker] = (held[worker] or 0) + n_jobs
+    remembered[#remembered + 1] = ' ' .. fence .. '\0' .. entry
+end
+
+local function refuse_item(index, fence, id)
+    if not ((again or n_doubtful > 0) and settled_before(fence, id)) then
+        stale[#stale + 1] = index
+    end
+end
+
+-- A job with a record of its own, and its lease, level and worker.
+local function settle_own(id, sp, level, worker)
+    n_settled = n_settled + 1
+    settled[n_settled] = id
+    held[worker] = (held[worker] or 0) + 1
+    if sp then
+        settle_special(id, sp, level)
+    else
+        complete(id, 'c' .. level .. '  ' .. now .. ' ')
+    end
+end
+
+-- One that may be in a pack: false when it is not leased there under this fence.
+local function settle_packed(id, sp, fence)
+    local p, place, state = find_in_pack(P, id)
+    local worker = p and match(state, '^a' .. fence .. ' (%w+)$')
+    if not worker then
+        return false
+    end
+    if not sp then
+        complete_run(p, place, place + 1, fence, worker)
+    else
+        local level = tostring(level_of(extract(P, p, place, state)))
+        settle_own(id, sp, level, worker)
+        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
+    end
+    return true
+end
+
+-- One of a run that is in its pack no more.
+local function settle_loose(index, id, fence)
+    local level, worker = match(call('HGET', P .. 'lease', id) or '', '^' .. fence .. ' (.)(%w+)')
+    if not level then
+        return refuse_item(index, fence, id)
+    end
+    settle_own(id, nil, level, worker)
+    remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
+end
+
+local function settle_run(index, id, n_jobs, fence)
+    local name, from = name_of(id), place_of(id)
+    local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        local a, b, state = max(v[k], from), min(v[k] + v[k + 1], from + n_jobs), v[k + 2]
+        if a < b and sub(state, 1, #start) == start then
+            for place = at, a - 1 do
+                settle_loose(index + place - from, id_at(name, place), fence)
+            end
+            complete_run(p, a, b, fence, sub(state, #start + 1))
+            at = b
+        end
+    end
+    for place = at, from + n_jobs - 1 do
+        settle_loose(index + place - from, id_at(name, place), fence)
+    end
+end
+
+-- The leases of one take are one value, so after the first of a group equality is enough.
 local i = 1
-for run = runs_at + 1, runs_at + 2 * n_runs, 2 do
-    local fence, before = ARGV[run], n_settled
+for group = groups_at + 1, groups_at + 2 * n_groups, 2 do
+    local fence = ARGV[group]
     local start = fence .. ' '
-    local good, level, worker, record
-    for _ = 1, tonumber(ARGV[run + 1]) do
+    local good, level, worker, part
+    for _ = 1, tonumber(ARGV[group + 1]) do
         local lease, id = leases[i], ARGV[ids_at + i]
         if lease and lease ~= good and sub(lease, 1, #start) == start then
             good = lease
             level, worker = match(lease, '^%d+ (.)(%w+)')
-            record = 'c' .. level .. '  ' .. now .. ' '
         end
         if lease and lease == good then
-            n_settled = n_settled + 1
-            settled[n_settled] = id
-            local sp = special[i]
-            if sp then
-                settle_special(id, sp, level)
-            else
-                complete(id, record)
-            end
-        elseif not ((again or n_doubtful > 0) and settled_before(fence, id)) then
-            stale[#stale + 1] = i - 1
+            settle_own(id, special[i], level, worker)
+            part = part or {' ' .. fence}
+            part[#part + 1] = id
+        elseif lease or not settle_packed(id, special[i], fence) then
+            refuse_item(i - 1, fence, id)
         end
         i = i + 1
     end
-    if n_settled > before then
-        held[worker] = (held[worker] or 0) + n_settled - before
-        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. table.concat(settled, '\0', before + 1, n_settled)
+    if part then
+        remembered[#remembered + 1] = table.concat(part, '\0')
     end
 end
-if n_settled == 0 then
+local index = n
+for run = runs_at + 1, runs_at + 3 * n_runs, 3 do
+    local n_jobs = tonumber(ARGV[run + 1])
+    settle_run(index, ARGV[run], n_jobs, ARGV[run + 2])
+    index = index + n_jobs
+end
+if n_settled + n_in_packs == 0 then
     return stale
 end
 
@@ -174,12 +262,15 @@ if has_marks then
 end
 set_fields(P .. 'hist', hist, 1, #hist)
 spread('HSET', P .. 'fin', fin, 1, n_fin)
-if n_done > 0 then
-    call('HINCRBY', P .. 'meta', 'completed', n_done)
+if n_done + n_in_packs > 0 then
+    call('HINCRBY', P .. 'meta', 'completed', n_done + n_in_packs)
     if keep_done > 0 then
         release(P, done, 1, n_done, false)
         spread('RPUSH', P .. 'completed', done, 1, n_done)
-        keep_completed(P, n_kept + n_done, tonumber(meta[3] or 0), keep_done, n_done + SLICE)
+        spread('RPUSH', P .. 'completed', runs, 1, #runs)
+        local ghosts = tonumber(meta[3] or 0)
+        local count = n_kept - ghosts + tonumber(meta[4] or 0) + n_done + n_in_packs
+        keep_completed(P, count, ghosts, keep_done, n_done + n_in_packs + SLICE)
     else
         drop(P, done, 1, n_done)
     end
@@ -211,5 +302,6 @@ if n_special > 0 then
         ring(P, n_ready > 0 and n_ready or soonest and soonest < (was_due or math.huge) and 1 or 0)
     end
 end
+flush(P)
 call('SET', P .. 'set:' .. client .. ':' .. tag, table.concat(remembered, '\0'), 'PX', ttl)
 return stale

@@ -3,8 +3,8 @@
 -- KEYS  one meta for each lane
 -- ARGV  worker, most, register when empty (0|1), was registered (0|1), longest body handed out, bytes of one answer,
 --       number of the call, repeated (0|1), ms the answer is remembered
--- Answers {stale, now, next due or 0, then for each lane and level that gave: {lane, fence, ids, bodies, histories,
--- oversize indices}}
+-- Answers {stale, now, next due or 0, then in order: {lane, fence, ids, bodies, histories, oversize indices} or, of a pack,
+-- {lane, fence, name, bodies}}
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
@@ -21,6 +21,38 @@ for lane = 1, #KEYS do
     end
 end
 
+local function answer_ids(P, lane, fence, ids, bodies, over)
+    local hist, list = {}, {}
+    if call('HLEN', P .. 'hist') > 0 then
+        hist = fetch('HMGET', P .. 'hist', ids, 1, #ids)
+    end
+    for i in pairs(over) do
+        list[#list + 1] = i - 1
+    end
+    out[#out + 1] = {lane - 1, fence, ids, bodies, hist, list}
+end
+
+-- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
+local function recall_run(P, lane, fence, entry, loose)
+    local from, to = read_entry(entry)
+    local name, state = name_of(entry), 'a' .. fence .. ' ' .. worker
+    local p, at = pack_at(P, name), from
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
+        if a < b and v[k + 2] == state then
+            out[#out + 1] = {lane - 1, fence, name, part_of(P, p, a, b)}
+            for i = at, a - 1 do
+                loose[#loose + 1] = id_at(name, i)
+            end
+            at = b
+        end
+    end
+    for i = at, to - 1 do
+        loose[#loose + 1] = id_at(name, i)
+    end
+end
+
 -- What the call that is now repeated had taken, as far as it is still this worker's.
 local function recall(P, lane, known)
     local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
@@ -28,8 +60,12 @@ local function recall(P, lane, known)
         return
     end
     local had, ids = {}, {}
-    for id in string.gmatch(rest, '%z([^%z]+)') do
-        had[#had + 1] = id
+    for entry in string.gmatch(rest, '%z([^%z]+)') do
+        if is_run(entry) then
+            recall_run(P, lane, fence, entry, had)
+        else
+            had[#had + 1] = entry
+        end
     end
     local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
     for i = 1, #had do
@@ -37,15 +73,11 @@ local function recall(P, lane, known)
             ids[#ids + 1] = had[i]
         end
     end
-    if #ids == 0 then
-        return
+    if #ids > 0 then
+        local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
+        answer_ids(P, lane, fence, ids, bodies, over)
     end
-    local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
-    local list = {}
-    for i in pairs(over) do
-        list[#list + 1] = i - 1
-    end
-    return {lane - 1, fence, ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list}
+    flush(P)
 end
 
 if again then
@@ -53,7 +85,7 @@ if again then
         local P = prefix(KEYS[lane])
         local known = call('GET', P .. 'got:' .. worker)
         if known then
-            out[#out + 1] = recall(P, lane, known)
+            recall(P, lane, known)
         end
     end
     if #out > 3 then
@@ -73,24 +105,23 @@ local function without_gaps(ids, bodies, over, n)
     return some, with, long, m
 end
 
-local function lease(P, lane, level, ids, meta)
+-- Leases those of ids whose bodies the budget allows. How many these are, and how many jobs.
+local function lease_ids(P, lane, level, ids, meta)
     local bodies, n, over = bodies_of(P, ids, body_max, budget, meta[4])
-    for i = #ids, n + 1, -1 do
-        call('LPUSH', P .. 'ready:' .. level, ids[i])
-        ids[i] = nil
-    end
-    local whole = true
+    local covered, whole = n, true
     for i = 1, n do
         whole = whole and bodies[i]
         budget = budget - (bodies[i] and #bodies[i] or 0)
     end
+    for i = #ids, n + 1, -1 do
+        ids[i] = nil
+    end
     if not whole then
         ids, bodies, over, n = without_gaps(ids, bodies, over, n)
         if n == 0 then
-            return 0
+            return covered, 0
         end
     end
-    meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
     local value = meta.fence .. ' ' .. level .. worker
     local kv = {}
     for i = 1, n do
@@ -100,19 +131,63 @@ local function lease(P, lane, level, ids, meta)
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
     forget_since(P, ids, 1, n)
-    local hist, list = {}, {}
-    if call('HLEN', P .. 'hist') > 0 then
-        hist = fetch('HMGET', P .. 'hist', ids, 1, n)
+    for i = 1, n do
+        meta.known[#meta.known + 1] = ids[i]
     end
-    for i in pairs(over) do
-        list[#list + 1] = i - 1
+    answer_ids(P, lane, meta.fence, ids, bodies, over)
+    return covered, n
+end
+
+local function lease_run(P, lane, run, meta)
+    local p, from, to = run.p, run.from, run.to
+    local bodies = part_of(P, p, from, to)
+    set_state(p, from, to, 'a' .. meta.fence .. ' ' .. worker)
+    extra.a = extra.a + to - from
+    budget = budget - #bodies
+    meta.known[#meta.known + 1] = entry_of(p.name, from, to)
+    out[#out + 1] = {lane - 1, meta.fence, p.name, bodies}
+    return to - from
+end
+
+-- What the budget did not allow goes back to the head.
+local function give_back(P, level, jobs, from)
+    for i = #jobs, from, -1 do
+        local job = jobs[i]
+        if type(job) == 'table' then
+            extra.r = extra.r + job.to - job.from - 1
+            job = entry_of(job.p.name, job.from, job.to)
+        end
+        call('LPUSH', P .. 'ready:' .. level, job)
     end
-    out[#out + 1] = {lane - 1, meta.fence, ids, bodies, hist, list}
+end
+
+-- Leases popped jobs, in their order, until the budget is used up; one at least. How many.
+local function lease(P, lane, level, jobs, meta)
+    local n, i = 0, 1
+    meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
+    while jobs[i] and budget > 0 do
+        if type(jobs[i]) == 'table' then
+            n = n + lease_run(P, lane, jobs[i], meta)
+            i = i + 1
+        else
+            local ids, j = {}, i
+            while type(jobs[j]) == 'string' do
+                ids[#ids + 1] = jobs[j]
+                j = j + 1
+            end
+            local covered, got = lease_ids(P, lane, level, ids, meta)
+            i, n = i + covered, n + got
+            if i < j then
+                break
+            end
+        end
+    end
+    give_back(P, level, jobs, i)
     return n
 end
 
 local function take(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr')
     check_format(meta[6])
     if meta[1] or not meta[2] then
         return
@@ -127,36 +202,35 @@ local function take(P, lane)
     if due then
         next_due = min(next_due or due, due)
     end
-    local n, from = 0, #out
+    call('HLEN', P .. 'pack')
+    local n = 0
+    meta.known = {}
     for i = 1, #levels do
         if most <= 0 or budget <= 0 then
             break
         end
         local level = sub(levels, i, i)
-        local ids = pop(P, level, most, ghosts)
-        if #ids > 0 then
-            local got = lease(P, lane, level, ids, meta)
+        local jobs, popped = pop(P, level, most, ghosts)
+        if popped > 0 then
+            local got = lease(P, lane, level, jobs, meta)
             n, most = n + got, most - got
         end
     end
     if n > 0 then
         call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
-        local known = {seq .. ' ' .. meta.fence}
-        for i = from + 1, #out do
-            known[#known + 1] = table.concat(out[i][3], '\0')
-        end
-        call('SET', P .. 'got:' .. worker, table.concat(known, '\0'), 'PX', ttl)
+        call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. table.concat(meta.known, '\0'), 'PX', ttl)
     end
     if promoted > 0 and not was_idle then
-        ring(P, count_ready(P, levels, 0))
+        ring(P, count_ready(P, levels, 0, meta[7]))
     end
+    flush(P)
 end
 
 local function pass_the_bell(P)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'xr')
     if meta[2] and not meta[1] then
-        ring(P, count_ready(P, meta[2], 0))
+        ring(P, count_ready(P, meta[2], 0, meta[3]))
     end
 end
 

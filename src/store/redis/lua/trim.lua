@@ -16,20 +16,41 @@ local function trim_set(P, set, age, count)
     return call('ZCARD', P .. set) > count or call('ZCOUNT', P .. set, '-inf', format('(%.0f', now - age)) > 0
 end
 
--- How many true entries at the head of the completed are too old, looking at no more than `limit` entries.
-local function count_old(P, age, limit)
-    local ids = call('LRANGE', P .. 'completed', 0, limit - 1)
-    local fins = fetch('HMGET', P .. 'fin', ids, 1, #ids)
-    local old = 0
-    for i = 1, #ids do
-        local state, at = match(fins[i] or '', '^(.).. (%d+) ')
-        if state == 'c' and tonumber(at) >= now - age and call('HEXISTS', P .. 'ghost', 'c' .. ids[i]) == 0 then
-            return old
-        end
-        if state == 'c' and call('HEXISTS', P .. 'ghost', 'c' .. ids[i]) == 0 then
-            old = old + 1
+-- Of a stretch: how many are completed, and whether that is long enough ago.
+local function look_at_run(P, entry, age)
+    local p = pack_at(P, name_of(entry))
+    local from, to = read_entry(entry)
+    local v, n, old = p and p.v or {}, 0, true
+    for k = 1, #v, 3 do
+        local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
+        if a < b and byte(v[k + 2]) == DONE_BYTE then
+            n = n + b - a
+            old = tonumber(sub(v[k + 2], 2)) < now - age
         end
     end
+    return n, old
+end
+
+-- How many of the completed are too old, as far as it needs to be known to remove `limit` of them.
+local function count_old(P, age, limit)
+    local at, old = 0, 0
+    repeat
+        local entries = call('LRANGE', P .. 'completed', at, at + 99)
+        local fins = fetch('HMGET', P .. 'fin', entries, 1, #entries)
+        for i = 1, #entries do
+            local n, is_old = 0, true
+            if is_run(entries[i]) then
+                n, is_old = look_at_run(P, entries[i], age)
+            elseif fins[i] and call('HEXISTS', P .. 'ghost', 'c' .. entries[i]) == 0 then
+                n, is_old = 1, tonumber(match(fins[i], '^... (%d+) ')) < now - age
+            end
+            if n > 0 and not is_old then
+                return old
+            end
+            old = old + n
+        end
+        at = at + 100
+    until #entries < 100 or old >= limit or at > 10 * SLICE
     return old
 end
 
@@ -38,16 +59,16 @@ local function trim_completed(P)
     if len == 0 then
         return false
     end
-    local ghosts = tonumber(call('HGET', P .. 'meta', 'gc') or 0)
-    local alive = len - ghosts
-    local old = count_old(P, done_age, min(most - n + 1, 10 * SLICE))
-    local over = max(old, alive - done_count)
+    local meta = call('HMGET', P .. 'meta', 'gc', 'xc')
+    local ghosts = tonumber(meta[1] or 0)
+    local count = len - ghosts + tonumber(meta[2] or 0)
+    local over = max(count_old(P, done_age, most - n + 1), count - done_count)
+    local gone = 0
     if over > 0 and most > n then
-        local gone = keep_completed(P, len, ghosts, alive - over, most - n)
+        gone = keep_completed(P, count, ghosts, count - over, most - n)
         n = n + gone
-        return over > gone
     end
-    return over > 0
+    return over > gone
 end
 
 local more = false
@@ -56,5 +77,6 @@ for lane = 1, #KEYS do
     more = trim_completed(P) or more
     more = trim_set(P, 'cancelled', done_age, done_count) or more
     more = trim_set(P, 'dead', dead_age, dead_count) or more
+    flush(P)
 end
 return {n, more and 1 or 0}

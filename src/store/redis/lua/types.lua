@@ -8,7 +8,7 @@ local function is_foreign(key, kind)
 end
 
 local found = is_foreign(KEYS[1], 'set') or is_foreign(KEYS[2], 'hash')
-local kinds = {jobs = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
+local kinds = {jobs = 'hash', pack = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
                mark = 'hash', meta = 'hash', since = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
                workers = 'zset', ttl = 'zset', completed = 'list', idle = 'set'}
 for level = 0, 8 do

@@ -1,0 +1,197 @@
+-- pack.lua - joined behind lib.lua where jobs may lie in packs
+--
+-- A pack is jobs of one put, of one level, whose ids differ only in their last two characters and follow each other. Its
+-- name is what the ids share and "+", which no id contains; so each id names its pack and its place there. jobs[name] is
+-- all bodies as one string:
+--
+--     u16 place of the first, u16 n, u32 base, n times u32 end, then the bodies, each with a zero byte behind it
+--
+-- little endian; end: where a body (and its zero) ends, counted from the first body of the pack; base: where the first of these
+-- begins, so 0 unless this is a part that take hands out (packs.h).
+--
+-- pack[name] tells the state of each job, as stretches "from n state;" that cover the pack: r ready, a<fence> <worker> active,
+-- c<ms> completed then, g gone from here: removed, or with a record of its own now. While all are ready there is no
+-- such field. In a ready list and in that of the completed a stretch is one entry, "<id of its first>+<n>", which stands for
+-- those of them that are in that state still. meta.xr and meta.xc are how many more jobs than entries there are,
+-- meta.xa how many are active in packs.
+--
+-- Whatever concerns one job takes it out of its pack first (extract): then it has a record of its own, like any job
+-- that came alone.
+local DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+local PLUS, READY_BYTE, DONE_BYTE = 43, 114, 99
+local packs = {} -- of the queue at work, by name, false when there is none; flush writes those that changed
+local extra = {r = 0, a = 0, c = 0} -- what flush adds to meta.xr, xa, xc
+
+-- The place in its pack that an id names, or nil.
+local function place_of(id)
+    local a, b = find(DIGITS, sub(id, 25, 25), 1, true), find(DIGITS, sub(id, 26, 26), 1, true)
+    return #id == 26 and a and b and (a - 1) * 32 + b - 1
+end
+
+local function name_of(id)
+    return sub(id, 1, 24) .. '+'
+end
+
+local function id_at(name, i)
+    local a, b = floor(i / 32) + 1, i % 32 + 1
+    return sub(name, 1, 24) .. sub(DIGITS, a, a) .. sub(DIGITS, b, b)
+end
+
+local function entry_of(name, from, to)
+    return id_at(name, from) .. '+' .. to - from
+end
+
+-- Its place and the one behind its last.
+local function read_entry(entry)
+    local from = place_of(sub(entry, 1, 26))
+    return from, from + tonumber(sub(entry, 28))
+end
+
+local function is_run(entry)
+    return byte(entry, 27) == PLUS
+end
+
+-- {from, n, state, from, n, state, ...}
+local function read_stretches(text)
+    local v, k = {}, 0
+    for from, n, state in string.gmatch(text, '(%d+) (%d+) ([^;]+);') do
+        v[k + 1], v[k + 2], v[k + 3] = tonumber(from), tonumber(n), state
+        k = k + 3
+    end
+    return v
+end
+
+local function write_stretches(v)
+    if #v == 3 then
+        return v[1] .. ' ' .. v[2] .. ' ' .. v[3] .. ';'
+    end
+    local parts = {}
+    for k = 1, #v, 3 do
+        parts[#parts + 1] = v[k] .. ' ' .. v[k + 1] .. ' ' .. v[k + 2] .. ';'
+    end
+    return table.concat(parts)
+end
+
+local function pack_at(P, name)
+    local p = packs[name]
+    if p == nil then
+        local text = call('HGET', P .. 'pack', name)
+        p = false
+        if text then
+            p = {name = name, v = read_stretches(text)}
+        else
+            local blob = call('HGET', P .. 'jobs', name)
+            if blob then
+                local first, n = struct.unpack('<I2I2', blob)
+                p = {name = name, v = {first, n, 'r'}, blob = blob}
+            end
+        end
+        packs[name] = p
+    end
+    return p
+end
+
+-- The pack in which this job is, its place and its state; nil for a job with a record of its own or none.
+local function find_in_pack(P, id)
+    local i = place_of(id)
+    local p = i and pack_at(P, name_of(id))
+    if p then
+        local v = p.v
+        for k = 1, #v, 3 do
+            if i >= v[k] and i < v[k] + v[k + 1] then
+                if v[k + 2] ~= 'g' then
+                    return p, i, v[k + 2]
+                end
+                return
+            end
+        end
+    end
+end
+
+local function add_stretch(out, k, from, to, state)
+    if k > 0 and out[k] == state and out[k - 2] + out[k - 1] == from then
+        out[k - 1] = out[k - 1] + to - from
+        return k
+    end
+    out[k + 1], out[k + 2], out[k + 3] = from, to - from, state
+    return k + 3
+end
+
+-- [from, to), which lies in the pack, has this state now.
+local function set_state(p, from, to, state)
+    local v, out, k, placed = p.v, {}, 0, false
+    for j = 1, #v, 3 do
+        local a, b, was = v[j], v[j] + v[j + 1], v[j + 2]
+        if a < from then
+            k = add_stretch(out, k, a, min(b, from), was)
+        end
+        if not placed and b > from then
+            k = add_stretch(out, k, from, to, state)
+            placed = true
+        end
+        if b > to then
+            k = add_stretch(out, k, max(a, to), b, was)
+        end
+    end
+    p.v, p.changed = out, true
+end
+
+local function blob_of(P, p)
+    p.blob = p.blob or call('HGET', P .. 'jobs', p.name)
+    return p.blob
+end
+
+local function body_of(P, p, i)
+    local blob = blob_of(P, p)
+    local first, n = struct.unpack('<I2I2', blob)
+    local k = 4 * (i - first)
+    local from, to = struct.unpack('<I4I4', blob, 5 + k)
+    return sub(blob, 9 + 4 * n + from, 7 + 4 * n + to)
+end
+
+-- The bodies [from, to), in the form of a pack.
+local function part_of(P, p, from, to)
+    local blob = blob_of(P, p)
+    local first, n = struct.unpack('<I2I2', blob)
+    if from == first and to == first + n then
+        return blob
+    end
+    local a, b = 5 + 4 * (from - first), 5 + 4 * (to - first)
+    local start, stop = struct.unpack('<I4', blob, a), struct.unpack('<I4', blob, b)
+    return struct.pack('<I2I2', from, to - from) .. sub(blob, a, b + 3) ..
+           sub(blob, 9 + 4 * n + start, 8 + 4 * n + stop)
+end
+
+-- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs.
+local function extract(P, p, i, state)
+    local id, body, kind = id_at(p.name, i), body_of(P, p, i), sub(state, 1, 1)
+    call('HSET', P .. 'jobs', id, body)
+    set_state(p, i, i + 1, 'g')
+    extra[kind] = extra[kind] - 1
+    return body
+end
+
+-- Writes what changed of the packs of a queue, and forgets it all: before another queue, and at the end.
+local function flush(P)
+    local kv, n, gone = {}, 0, {}
+    for name, p in pairs(packs) do
+        if p and p.changed then
+            if #p.v == 3 and p.v[3] == 'g' then
+                gone[#gone + 1] = name
+            else
+                kv[n + 1], kv[n + 2] = name, write_stretches(p.v)
+                n = n + 2
+            end
+        end
+    end
+    spread('HSET', P .. 'pack', kv, 1, n)
+    spread('HDEL', P .. 'pack', gone, 1, #gone)
+    spread('HDEL', P .. 'jobs', gone, 1, #gone)
+    for kind, by in pairs(extra) do
+        if by ~= 0 then
+            call('HINCRBY', P .. 'meta', 'x' .. kind, by)
+            extra[kind] = 0
+        end
+    end
+    packs = {}
+end

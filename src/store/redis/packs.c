@@ -1,0 +1,112 @@
+#include "store/redis/packs.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/ident.h"
+
+#define HEAD 8
+
+static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+static int value_of(uint8_t c)
+{
+    const char *at = c ? strchr(digit, c) : NULL;
+    return at ? (int)(at - digit) : -1;
+}
+
+int ls_redis_place_of(struct lb_slice id)
+{
+    if (id.n != LS_REDIS_PACK_ID)
+        return -1;
+    int high = value_of(id.p[LS_REDIS_PACK_ID - 2]), low = value_of(id.p[LS_REDIS_PACK_ID - 1]);
+    return high < 0 || low < 0 ? -1 : 32 * high + low;
+}
+
+void ls_redis_id_at(char out[LS_REDIS_PACK_ID + 1], const void *name, size_t place)
+{
+    memcpy(out, name, LS_REDIS_PACK_ID - 2);
+    out[LS_REDIS_PACK_ID - 2] = digit[place / 32 % 32];
+    out[LS_REDIS_PACK_ID - 1] = digit[place % 32];
+    out[LS_REDIS_PACK_ID] = 0;
+}
+
+bool ls_redis_id_follows(struct lb_slice a, struct lb_slice b)
+{
+    if (a.n != LS_REDIS_PACK_ID || b.n != LS_REDIS_PACK_ID ||
+        memcmp(a.p, b.p, LS_REDIS_PACK_ID - 2) != 0)
+        return false;
+    int place = ls_redis_place_of(a);
+    return place >= 0 && ls_redis_place_of(b) == place + 1;
+}
+
+static uint8_t *write_u32(uint8_t *to, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(to, &v, sizeof(v));
+    return to + sizeof(v);
+}
+
+static uint32_t read_u32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof(v));
+    return le32toh(v);
+}
+
+void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
+                       size_t n)
+{
+    size_t size = HEAD + 4 * n;
+    for (size_t i = 0; i < n; i++)
+        size += put[order[i]].body.n + 1;
+    struct lb_slice first = put[order[0]].id;
+    char name[LS_REDIS_PACK_NAME];
+    memcpy(name, first.p, LS_REDIS_PACK_NAME - 1);
+    name[LS_REDIS_PACK_NAME - 1] = '+';
+    ls_redis_arg(cmd, name, sizeof(name));
+    uint8_t *to = ls_redis_arg_room(cmd, size);
+    if (!to)
+        return;
+    to = write_u32(to, (uint32_t)ls_redis_place_of(first) | (uint32_t)n << 16);
+    to = write_u32(to, 0);
+    uint8_t *body = to + 4 * n;
+    uint32_t end = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct lb_slice b = put[order[i]].body;
+        memcpy(body + end, b.p, b.n);
+        end += (uint32_t)b.n + 1;
+        body[end - 1] = 0;
+        to = write_u32(to, end);
+    }
+}
+
+bool ls_redis_pack_read(struct ls_redis_pack *p, struct lb_slice bytes)
+{
+    if (bytes.n < HEAD)
+        return false;
+    uint32_t head = read_u32(bytes.p);
+    *p = (struct ls_redis_pack){
+        .first = head & 0xffff, .n = head >> 16, .base = read_u32(bytes.p + 4)};
+    size_t from = HEAD + 4 * p->n;
+    if (p->n == 0 || p->first + p->n > LS_REDIS_PLACES || bytes.n < from)
+        return false;
+    p->ends = lb_slice(bytes.p + HEAD, 4 * p->n);
+    p->bodies = lb_slice(bytes.p + from, bytes.n - from);
+    uint32_t last = p->base;
+    for (size_t i = 0; i < p->n; i++) {
+        uint32_t end = read_u32(p->ends.p + 4 * i);
+        if (end <= last || end - p->base > p->bodies.n || p->bodies.p[end - p->base - 1] != 0)
+            return false;
+        last = end;
+    }
+    return last - p->base == p->bodies.n;
+}
+
+struct lb_slice ls_redis_pack_body(const struct ls_redis_pack *p, size_t i)
+{
+    uint32_t from = (i > 0 ? read_u32(p->ends.p + 4 * (i - 1)) : p->base) - p->base;
+    uint32_t to = read_u32(p->ends.p + 4 * i) - p->base;
+    return lb_slice(p->bodies.p + from, to - from - 1);
+}

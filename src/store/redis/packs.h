@@ -1,0 +1,52 @@
+/*
+ * packs.h - jobs that the server keeps as one: fresh plain jobs of one put whose ids follow each other in a block (ident.h)
+ *
+ * lua/pack.lua tells how a pack is kept. Its bodies are one string, all numbers little endian:
+ *
+ *     u16 place of the first, u16 n, u32 base, n times u32 end, bodies
+ *
+ * Each body has one zero byte behind it, so that a taker may use the bytes where they lie. end: where a body and its zero
+ * end, counted from the first body of the whole pack; base: the end of the one before the first, 0 in a whole pack.
+ *
+ * Thread safety: functions of their arguments.
+ */
+#ifndef LADE_STORE_REDIS_PACKS_H
+#define LADE_STORE_REDIS_PACKS_H
+
+#include "queue/store.h"
+#include "store/redis/resp.h"
+
+#define LS_REDIS_PACK_JOBS  LQ_PACK_JOBS
+#define LS_REDIS_PACK_BYTES LQ_PACK_BYTES
+#define LS_REDIS_PLACES     1024 /* in a block: what the last two characters of an id tell */
+
+/* Name: what the ids share, and '+'. */
+#define LS_REDIS_PACK_NAME 25
+#define LS_REDIS_PACK_ID   26
+
+/* The place that a time-ordered id has in its block; -1 for other ids. */
+int ls_redis_place_of(struct lb_slice id);
+/* Writes the id at a place of the block of this name (or id), and a NUL. */
+void ls_redis_id_at(char out[LS_REDIS_PACK_ID + 1], const void *name, size_t place);
+/* True when b is the next id of a's block. */
+bool ls_redis_id_follows(struct lb_slice a, struct lb_slice b);
+
+/*
+ * Adds two arguments: the name of the pack of n jobs, put[order[0..n-1]], and its bodies. Their ids follow each other.
+ */
+void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
+                       size_t n);
+
+/* Bodies as they were received; at..: cursors into them. */
+struct ls_redis_pack {
+    size_t first, n;
+    struct lb_slice ends, bodies;
+    uint32_t base;
+};
+
+/* False when the bytes are no pack. */
+bool ls_redis_pack_read(struct ls_redis_pack *p, struct lb_slice bytes);
+/* Where body i < p->n begins and ends in p->bodies, its zero not counted. */
+struct lb_slice ls_redis_pack_body(const struct ls_redis_pack *p, size_t i);
+
+#endif
