@@ -43,6 +43,7 @@ static const struct ct_group *const groups[] = {
     &ct_list_group,
     &ct_wait_group,
     &ct_share_group,
+    &ct_batch_group,
     &ct_nomem_group,
     NULL,
     &ct_flow_group,

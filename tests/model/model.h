@@ -21,7 +21,9 @@
 #define N_QUEUES  3
 #define N_WORKERS 4
 #define N_IDS     120
-#define N_LEASES  400
+#define N_LEASES  4000
+#define N_BLOCKS  512 /* of ids made by chance, as the client makes them */
+#define BLOCK_MAX 1024
 #define N_DUES    65536
 #define TRACE     24
 
@@ -29,7 +31,7 @@ enum side { MODEL = 0, STORE = 1, N_SIDES = 2 };
 
 struct lease {
     int queue;
-    char id[12];
+    char id[28];
     uint64_t fence[N_SIDES];
     char worker[LADE_ID_MAX + 1];
     bool over;      /* settled, reclaimed or removed: every use must be refused */
@@ -48,6 +50,7 @@ struct world {
     struct lb_arena arena;                   /* of one op */
     char worker[N_WORKERS][LADE_ID_MAX + 1]; /* "" = none */
     unsigned n_incarnations, n_delays;
+    unsigned n_blocks, made[N_BLOCKS]; /* ids made in each block */
     struct lease lease[N_LEASES];
     size_t n_leases;
     int64_t due[N_DUES]; /* due times drawn, by their low bits */

@@ -277,6 +277,16 @@ static void op_pause(struct world *w)
     tm_same_result(w, "pause", rc, err);
 }
 
+static void remove_one(struct world *w, int side, int queue, const char *id)
+{
+    lade_err err = {0};
+    int outcome = -1;
+    struct lb_slice one = lb_slice_str(id);
+    if (w->s[side]->ops->act(w->s[side], tm_queue(queue), LADE_JOB_REMOVE, &one, 1, &outcome,
+                             &err) < 0)
+        tm_fail(w, "act: %s", err.text);
+}
+
 /* Empties a queue first, or it would hardly ever succeed. */
 static void op_forget(struct world *w)
 {
@@ -289,12 +299,12 @@ static void op_forget(struct world *w)
     for (int i = 0; i < N_SIDES; i++) {
         for (int k = 0; empty && k < N_IDS; k++) {
             char id[16];
-            int outcome = -1;
             (void)snprintf(id, sizeof(id), "j%d", k);
-            struct lb_slice one = lb_slice_str(id);
-            if (w->s[i]->ops->act(w->s[i], tm_queue(queue), LADE_JOB_REMOVE, &one, 1, &outcome,
-                                  &err[i]) < 0)
-                tm_fail(w, "act: %s", err[i].text);
+            remove_one(w, i, queue, id);
+        }
+        for (unsigned b = 0; empty && b < w->n_blocks; b++) {
+            for (unsigned k = 0; k < w->made[b]; k++)
+                remove_one(w, i, queue, tm_block_id(w, b, k));
         }
         rc[i] = w->s[i]->ops->forget(w->s[i], tm_queue(queue), &err[i]);
     }
@@ -341,10 +351,11 @@ static const struct {
     void (*run)(struct world *w);
     unsigned weight;
 } ops[] = {
-    {tm_op_put, 22}, {tm_op_settle_take, 38}, {op_renew, 10},  {op_join, 3}, {op_leave, 1},
-    {op_die, 3},     {op_reclaim, 5},         {op_begin, 3},   {op_act, 10}, {op_purge, 2},
-    {op_redrive, 3}, {op_pause, 4},           {op_promote, 6}, {op_trim, 3}, {op_step, 6},
-    {op_forget, 2},
+    {tm_op_put, 18}, {tm_op_put_fresh, 8}, {tm_op_settle_run, 8}, {tm_op_settle_take, 38},
+    {op_renew, 10},  {op_join, 3},         {op_leave, 1},         {op_die, 3},
+    {op_reclaim, 5}, {op_begin, 3},        {op_act, 10},          {op_purge, 2},
+    {op_redrive, 3}, {op_pause, 4},        {op_promote, 6},       {op_trim, 3},
+    {op_step, 6},    {op_forget, 2},
 };
 
 void tm_step(struct world *w)

@@ -30,8 +30,22 @@ void *tm_alloc(struct world *w, size_t size)
     return p;
 }
 
+/* A time-ordered id: the block in its middle, the place in its last two characters. */
+char *tm_block_id(struct world *w, unsigned block, unsigned place)
+{
+    static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    char *id = tm_alloc(w, 28);
+    (void)snprintf(id, 28, "01HF7YAT00%014u%c%c", block, digit[place / 32], digit[place % 32]);
+    return id;
+}
+
 char *tm_draw_id(struct world *w)
 {
+    if (w->n_blocks > 0 && tm_chance(w, 40)) { /* a young one that a pack had */
+        unsigned back = (unsigned)tm_below(w, LB_MIN(w->n_blocks, 6));
+        unsigned block = w->n_blocks - 1 - back;
+        return tm_block_id(w, block, (unsigned)tm_below(w, LB_MAX(w->made[block], 1)));
+    }
     char *id = tm_alloc(w, 12);
     (void)snprintf(id, 12, "j%u", (unsigned)tm_below(w, N_IDS));
     return id;
@@ -123,6 +137,39 @@ void tm_op_put(struct world *w)
             tm_same_bytes(w, "holder", lb_slice_str(put[MODEL][i].holder),
                           lb_slice_str(put[STORE][i].holder));
     }
+}
+
+/* Jobs as a client makes them: fresh ids that follow each other, in a block of their own or behind the last ones. */
+void tm_op_put_fresh(struct world *w)
+{
+    struct lq_put put[N_SIDES][24];
+    size_t n = 2 + tm_below(w, tm_chance(w, 20) ? 23 : 8);
+    const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
+    int level = tm_chance(w, 80) ? LQ_LEVEL_DEFAULT : (int)tm_below(w, LQ_N_LEVELS);
+    bool mixed = tm_chance(w, 15);
+    int rc[N_SIDES];
+    lade_err err[N_SIDES] = {0};
+    if (w->n_blocks == 0 || tm_chance(w, 70) || w->made[w->n_blocks - 1] + n > BLOCK_MAX)
+        w->n_blocks += w->n_blocks < N_BLOCKS;
+    unsigned block = w->n_blocks - 1;
+    if (w->made[block] + n > BLOCK_MAX)
+        return;
+    tm_trace(w, "put %zu fresh in %s, block %u from %u%s", n, queue, block, w->made[block],
+             mixed ? ", levels mixed" : "");
+    for (size_t i = 0; i < n; i++) {
+        level = mixed && tm_chance(w, 25) ? (int)tm_below(w, LQ_N_LEVELS) : level;
+        put[MODEL][i] = (struct lq_put){.queue = mixed && tm_chance(w, 5) ? tm_queue(0) : queue,
+                                        .id = lb_slice_str(tm_block_id(w, block, w->made[block]++)),
+                                        .fresh = true,
+                                        .level = level,
+                                        .body = draw_body(w, level)};
+        put[STORE][i] = put[MODEL][i];
+    }
+    for (int i = 0; i < N_SIDES; i++)
+        rc[i] = lq_put(w->s[i], put[i], n, &err[i]);
+    tm_same_result(w, "put of fresh jobs", rc, err);
+    for (size_t i = 0; i < n && !w->failure[0]; i++)
+        tm_same(w, "outcome of a put", put[MODEL][i].outcome, put[STORE][i].outcome);
 }
 
 /* leases ----------------------------------------------------------------------------------------------------------- */
@@ -305,7 +352,7 @@ void tm_op_settle_take(struct world *w)
     size_t n = draw_settles(w, it, of);
     struct lq_take take = {.worker = w->worker[tm_below(w, N_WORKERS)],
                            .lanes = tm_draw_lanes(w),
-                           .max = 1 + tm_below(w, 6),
+                           .max = 1 + tm_below(w, tm_chance(w, 20) ? 40 : 6),
                            .register_idle = tm_chance(w, 50)};
     bool takes = *take.worker && (n == 0 || tm_chance(w, 60));
     if (n == 0 && !takes)
@@ -325,4 +372,55 @@ void tm_op_settle_take(struct world *w)
         tm_same(w, "next due after a take", got[MODEL].next_due_ms, got[STORE].next_due_ms);
     for (int i = 0; i < N_SIDES; i++)
         lb_arena_fini(&got[i].arena);
+}
+
+#define RUN_MAX 40
+
+/* The lease of the id behind this one, of the same take; NULL when there is none. */
+static struct lease *find_next(struct world *w, const struct lease *l)
+{
+    unsigned block = 0;
+    char c[2];
+    static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    if (sscanf(l->id, "01HF7YAT00%14u%c%c", &block, &c[0], &c[1]) != 3)
+        return NULL;
+    unsigned place =
+        (unsigned)(32 * (strchr(digit, c[0]) - digit) + (strchr(digit, c[1]) - digit)) + 1;
+    if (place >= BLOCK_MAX)
+        return NULL;
+    struct lease *next = tm_find_lease(w, l->queue, tm_block_id(w, block, place));
+    return next && next->fence[STORE] == l->fence[STORE] && next->fence[MODEL] == l->fence[MODEL]
+               ? next
+               : NULL;
+}
+
+/* Completes jobs of one take whose ids follow each other, in their order. */
+void tm_op_settle_run(struct world *w)
+{
+    struct lq_settle it[N_SIDES][RUN_MAX];
+    struct lease *of[RUN_MAX], *l = tm_draw_lease(w);
+    int rc[N_SIDES];
+    lade_err err[N_SIDES] = {0};
+    size_t n = 0, want = 1 + tm_below(w, RUN_MAX);
+    tm_trace(w, "settle run");
+    for (; l && n < want; l = find_next(w, l)) {
+        of[n] = l;
+        for (int i = 0; i < N_SIDES; i++)
+            it[i][n] = (struct lq_settle){.queue = tm_queue(l->queue),
+                                          .id = lb_slice_str(l->id),
+                                          .fence = l->fence[i],
+                                          .to = LQ_TO_COMPLETED,
+                                          .reason = LQ_REASON_NONE};
+        tm_trace(w, " %s/%s%s", tm_queue(l->queue), l->id, l->over ? "!" : "");
+        n++;
+    }
+    if (n == 0)
+        return;
+    for (int i = 0; i < N_SIDES; i++)
+        rc[i] = lq_settle_take(w->s[i], it[i], n, NULL, NULL, &err[i]);
+    tm_same_result(w, "settle of a run", rc, err);
+    for (size_t i = 0; i < n && !w->failure[0]; i++) {
+        tm_same(w, "outcome of a settle", it[MODEL][i].outcome, it[STORE][i].outcome);
+        of[i]->over = of[i]->over || it[MODEL][i].outcome == LADE_DONE;
+    }
 }

@@ -6,6 +6,9 @@
 
 void *tm_alloc(struct world *w, size_t size);
 char *tm_draw_id(struct world *w);
+char *tm_block_id(struct world *w, unsigned block, unsigned place);
+void tm_op_put_fresh(struct world *w);
+void tm_op_settle_run(struct world *w);
 struct lq_lanes tm_draw_lanes(struct world *w);
 struct lq_lanes tm_all_lanes(struct world *w);
 void tm_same_result(struct world *w, const char *op, const int *rc, const lade_err *err);

@@ -323,6 +323,108 @@ static void act_whose_reply_is_lost_fails_and_is_done_once(void **state)
     assert_int_equal(srig_count(s, LADE_STATE_READY), 3);
 }
 
+/* Batches: jobs that the server keeps as one ------------------------------------------------------------------------ */
+
+#define BATCH 9
+
+static char batch_id[BATCH][27];
+
+/* BATCH fresh jobs whose ids follow each other, in a block of its own for each round. */
+static void put_batch(struct lq_store *s, unsigned round)
+{
+    struct lq_put put[BATCH];
+    for (size_t i = 0; i < BATCH; i++) {
+        (void)snprintf(batch_id[i], sizeof(batch_id[i]), "01HF7YAT00%014u0%zu", round, i);
+        put[i] = srig_item(batch_id[i]);
+        put[i].fresh = true;
+    }
+    WANT(0, lq_put(s, put, BATCH, &rig.err));
+    for (size_t i = 0; i < BATCH; i++)
+        assert_int_equal(put[i].outcome, 0);
+}
+
+static int act(struct lq_store *s, enum lade_job_verb verb, const char *id)
+{
+    int outcome = -1;
+    struct lb_slice one = lb_slice_str(id);
+    WANT(0, s->ops->act(s, "q", verb, &one, 1, &outcome, &rig.err));
+    return outcome;
+}
+
+static void batch_whose_replies_are_lost_is_added_taken_and_settled_once(void **state)
+{
+    (void)state;
+    static const char *const script[] = {"put.lua", "take.lua", "settle.lua"};
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        int rule = drop_replies(script[round % 3], 1);
+        put_batch(s, round);
+        assert_int_equal(srig_take(s, "w", 4), 4);
+        assert_int_equal(srig_count(s, LADE_STATE_ACTIVE), 4);
+        srig_settle_got(s, LQ_TO_COMPLETED, 0);
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        ts_proxy_clear(rig.proxy);
+        srig_settle_got(s, LQ_TO_COMPLETED, LADE_STALE);
+        assert_int_equal(srig_take(s, "w", 100), BATCH - 4);
+        assert_string_equal((const char *)rig.got.job[0].id.p, batch_id[4]);
+        srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    }
+    assert_int_equal(srig_info(s).total_completed, (uint64_t)BATCH * ROUNDS);
+    assert_int_equal(srig_info(s).total_enqueued, (uint64_t)BATCH * ROUNDS);
+}
+
+/* Of what the lost answer held: one removed, one to be cancelled, the others as they were. */
+static void take_of_a_batch_that_failed_gives_what_is_still_leased(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    put_batch(s, 1);
+    drop_for_good("take.lua");
+    struct lq_take take = srig_asking("w", BATCH - 1);
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+    ts_proxy_clear(rig.proxy);
+    assert_int_equal(act(s, LADE_JOB_REMOVE, batch_id[1]), 0);
+    assert_int_equal(act(s, LADE_JOB_CANCEL, batch_id[3]), 0);
+    assert_int_equal(srig_take(s, "w", 100), BATCH - 2);
+    bool seen[BATCH] = {0};
+    for (size_t i = 0; i < rig.got.n; i++)
+        seen[rig.got.job[i].id.p[25] - '0'] = true;
+    for (size_t i = 0; i < BATCH; i++)
+        assert_int_equal(seen[i], i != 1 && i != BATCH - 1);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    assert_int_equal(srig_take(s, "w", 100), 1);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+}
+
+static void settle_of_a_batch_that_failed_is_no_lost_lease_later(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    put_batch(s, 1);
+    assert_int_equal(srig_take(s, "w", BATCH), BATCH);
+    struct lq_settle it[BATCH];
+    for (size_t i = 0; i < BATCH; i++)
+        it[i] = (struct lq_settle){.queue = "q",
+                                   .id = lb_slice_of(rig.got.job[i].id),
+                                   .fence = rig.got.job[i].fence,
+                                   .to = i == 2 ? LQ_TO_DEAD : LQ_TO_COMPLETED};
+    drop_for_good("settle.lua");
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, it, 5, NULL, NULL, &rig.err));
+    ts_proxy_clear(rig.proxy);
+    WANT(0, AGAIN(lq_settle_take(s, it + 6, 2, NULL, NULL, &rig.err)));
+    assert_int_equal(it[6].outcome, 0);
+    WANT(0, lq_settle_take(s, it, BATCH, NULL, NULL, &rig.err));
+    for (size_t i = 0; i < BATCH; i++)
+        assert_int_equal(it[i].outcome, i == 6 || i == 7 ? LADE_STALE : 0);
+    assert_int_equal(srig_info(s).total_completed, BATCH - 1);
+    assert_int_equal(srig_info(s).total_dead, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +441,9 @@ int main(void)
         SRIG_TEST(reclaim_whose_reply_is_lost_hands_out_what_it_took),
         SRIG_TEST(stop_whose_reply_is_lost_is_told_again),
         SRIG_TEST(act_whose_reply_is_lost_fails_and_is_done_once),
+        SRIG_TEST(batch_whose_replies_are_lost_is_added_taken_and_settled_once),
+        SRIG_TEST(take_of_a_batch_that_failed_gives_what_is_still_leased),
+        SRIG_TEST(settle_of_a_batch_that_failed_is_no_lost_lease_later),
     };
     return cmocka_run_group_tests(tests, srig_start, srig_stop);
 }

@@ -76,7 +76,7 @@ local function settled_before(fence, id)
     return known[fence .. ' ' .. id]
 end
 
-local stale, held, settled, done, runs, fin, remembered = {}, {}, {}, {}, {}, {}, {}
+local stale, held, settled, done, entries, fin, remembered = {}, {}, {}, {}, {}, {}, {}
 local n_settled, n_done, n_fin, n_in_packs = 0, 0, 0, 0
 local hist, dead, cancelled, gone, ended, retrying, scheduled, ready = {}, {}, {}, {}, {}, {}, {}, {}
 local n_failed, n_ready, n_dead = 0, 0, 0
@@ -85,6 +85,7 @@ local soonest
 local function complete(id, record)
     n_done = n_done + 1
     done[n_done] = id
+    entries[#entries + 1] = id
     if keep_done > 0 then
         fin[n_fin + 1], fin[n_fin + 2] = id, record
         n_fin = n_fin + 2
@@ -143,7 +144,7 @@ local function complete_run(p, from, to, fence, worker)
     local n_jobs, entry = to - from, entry_of(p.name, from, to)
     if keep_done > 0 then
         set_state(p, from, to, 'c' .. now)
-        runs[#runs + 1] = entry
+        entries[#entries + 1] = entry
         extra.c = extra.c + n_jobs - 1
     else
         set_state(p, from, to, 'g')
@@ -266,8 +267,7 @@ if n_done + n_in_packs > 0 then
     call('HINCRBY', P .. 'meta', 'completed', n_done + n_in_packs)
     if keep_done > 0 then
         release(P, done, 1, n_done, false)
-        spread('RPUSH', P .. 'completed', done, 1, n_done)
-        spread('RPUSH', P .. 'completed', runs, 1, #runs)
+        spread('RPUSH', P .. 'completed', entries, 1, #entries)
         local ghosts = tonumber(meta[3] or 0)
         local count = n_kept - ghosts + tonumber(meta[4] or 0) + n_done + n_in_packs
         keep_completed(P, count, ghosts, keep_done, n_done + n_in_packs + SLICE)
