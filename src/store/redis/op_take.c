@@ -48,6 +48,29 @@ static struct lb_mut copy(struct lq_leased_vec *out, struct lb_slice s)
     return lb_arena_copy(&out->arena, s.p, s.n);
 }
 
+/* "<id of the first>+<n>": what follows from it, or n = 0. */
+struct run {
+    struct lb_slice id;
+    size_t from, n;
+};
+
+static struct run read_entry(struct lb_slice entry)
+{
+    struct run r = {.n = 0};
+    if (entry.n <= LS_REDIS_PACK_ID || entry.p[LS_REDIS_PACK_ID] != '+')
+        return r;
+    r.id = lb_slice(entry.p, LS_REDIS_PACK_ID);
+    struct lb_slice count =
+        lb_slice(entry.p + LS_REDIS_PACK_ID + 1, entry.n - LS_REDIS_PACK_ID - 1);
+    int place = ls_redis_place_of(r.id);
+    int64_t n = ls_redis_take_number(&count);
+    if (place < 0 || n <= 0 || n > LS_REDIS_PLACES - place)
+        return r;
+    r.from = (size_t)place;
+    r.n = (size_t)n;
+    return r;
+}
+
 /* How many jobs the groups of an answer are; the cursor is a copy. */
 static size_t count_jobs(struct ls_redis_cursor c, size_t n_groups)
 {
@@ -57,14 +80,7 @@ static size_t count_jobs(struct ls_redis_cursor c, size_t n_groups)
         ls_redis_skip(&c);
         ls_redis_skip(&c);
         struct ls_redis_cursor in = c;
-        struct ls_redis_pack p = {.n = 0};
-        if (fields == 4) {
-            (void)ls_redis_read_bytes(&in);
-            (void)ls_redis_pack_read(&p, ls_redis_read_bytes(&in));
-            n += p.n;
-        } else {
-            n += ls_redis_read_array(&in);
-        }
+        n += fields == 4 ? read_entry(ls_redis_read_bytes(&in)).n : ls_redis_read_array(&in);
         for (size_t k = 2; k < fields && !c.bad; k++)
             ls_redis_skip(&c);
     }
@@ -83,33 +99,37 @@ static bool grow(struct lq_leased_vec *out, size_t n)
     return true;
 }
 
-/* The jobs of a pack: their bodies stay together, in one copy; their ids are made from its name. */
+/* Jobs of a pack: their bodies stay together, in one copy; their ids are made from that of the first. */
 static int read_pack(struct ls_redis_cursor *c, uint32_t body_max, struct lq_leased_vec *out,
                      struct lq_leased *job, size_t *n)
 {
-    struct lb_slice name = ls_redis_read_bytes(c), bytes = ls_redis_read_bytes(c);
+    struct run r = read_entry(ls_redis_read_bytes(c));
     struct ls_redis_pack p;
-    if (c->bad || name.n != LS_REDIS_PACK_NAME || !ls_redis_pack_read(&p, bytes)) {
+    bool ok = ls_redis_pack_read(&p, ls_redis_read_bytes(c)) && r.n > 0 && r.from >= p.first &&
+              r.from + r.n <= p.first + p.n;
+    if (c->bad || !ok) {
         c->bad = true;
         return 0;
     }
-    uint8_t *bodies = lb_arena_alloc(&out->arena, p.bodies.n);
-    char(*id)[LS_REDIS_PACK_ID + 1] = lb_arena_alloc(&out->arena, p.n * sizeof(*id));
-    if (!bodies || !id)
+    size_t skip = r.from - p.first;
+    struct lb_slice first = ls_redis_pack_body(&p, skip);
+    struct lb_slice last = ls_redis_pack_body(&p, skip + r.n - 1);
+    struct lb_mut bodies = lb_arena_copy(&out->arena, first.p, (size_t)(last.p + last.n - first.p));
+    char(*id)[LS_REDIS_PACK_ID + 1] = lb_arena_alloc(&out->arena, r.n * sizeof(*id));
+    if (!bodies.p || !id)
         return -LADE_ENOMEM;
-    memcpy(bodies, p.bodies.p, p.bodies.n);
-    memset(job, 0, p.n * sizeof(*job));
-    for (size_t i = 0; i < p.n; i++) {
-        struct lb_slice b = ls_redis_pack_body(&p, i);
-        ls_redis_id_at(id[i], name.p, p.first + i);
+    memset(job, 0, r.n * sizeof(*job));
+    for (size_t i = 0; i < r.n; i++) {
+        struct lb_slice b = ls_redis_pack_body(&p, skip + i);
+        ls_redis_id_at(id[i], r.id.p, r.from + i);
         uint8_t *end = (uint8_t *)id[i] + LS_REDIS_PACK_ID; /* where what is empty points to */
         job[i].id = (struct lb_mut){(uint8_t *)id[i], LS_REDIS_PACK_ID};
         job[i].history = (struct lb_mut){end, 0};
         job[i].oversize = b.n > body_max;
         job[i].body = job[i].oversize ? (struct lb_mut){end, 0}
-                                      : (struct lb_mut){bodies + (b.p - p.bodies.p), b.n};
+                                      : (struct lb_mut){bodies.p + (b.p - first.p), b.n};
     }
-    *n = p.n;
+    *n = r.n;
     return 0;
 }
 

@@ -177,7 +177,7 @@ int ls_redis_list_workers(struct lq_store *base, struct lb_arena *arena, lade_wo
 int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 
 /*
- * Decodes groups {lane, fence, ids, bodies, histories, oversize[, formers, begun]} and {lane, fence, name, pack} from the cursor
+ * Decodes groups {lane, fence, ids, bodies, histories, oversize[, formers, begun]} and {lane, fence, entry, pack} from the cursor
  * and appends the jobs. -LADE_EPROTO leaves err unset, -LADE_ENOMEM. After a failure some jobs may have been appended.
  */
 LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups,

@@ -1,4 +1,4 @@
--- lib.lua - joined in front of every script
+-- lib.lua - joined behind head.lua in front of every script
 --
 -- A queue is all keys that begin with P = "<ns>:{<queue>}:"; a script gets P .. "meta" as the key of a lane and makes the
 -- others from it. The layout is in keys.h and docs/format.md.
@@ -6,13 +6,6 @@
 -- Laws: a script reads every key it will write before its first write, so that a foreign type stops it while nothing
 -- is done yet; variadic calls go in slices, so that no call needs a deep Lua stack; loops are bounded by an argument
 -- or by what the client sent.
-local call = redis.call
-local byte, sub, find, match, format = string.byte, string.sub, string.find, string.match, string.format
-local floor, min, max = math.floor, math.min, math.max
-
-local FORMAT = 2
-local SLICE = 1000 -- even, for pairs
-
 local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = floor(now_us / 1000)
