@@ -1,6 +1,7 @@
 /* model_ops.c - drawing ops and doing them on both sides: put, take, settle, workers. The others are in model_acts.c */
 #include "model_ops.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct lq_lanes tm_draw_lanes(struct world *w)
@@ -379,13 +380,15 @@ void tm_op_settle_take(struct world *w)
 /* The lease of the id behind this one, of the same take; NULL when there is none. */
 static struct lease *find_next(struct world *w, const struct lease *l)
 {
-    unsigned block = 0;
-    char c[2];
     static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    if (sscanf(l->id, "01HF7YAT00%14u%c%c", &block, &c[0], &c[1]) != 3)
+    if (strncmp(l->id, "01HF7YAT00", 10) != 0)
         return NULL;
+    char number[15] = "";
+    memcpy(number, l->id + 10, 14);
+    unsigned block = (unsigned)strtoul(number, NULL, 10);
     unsigned place =
-        (unsigned)(32 * (strchr(digit, c[0]) - digit) + (strchr(digit, c[1]) - digit)) + 1;
+        (unsigned)(32 * (strchr(digit, l->id[24]) - digit) + (strchr(digit, l->id[25]) - digit)) +
+        1;
     if (place >= BLOCK_MAX)
         return NULL;
     struct lease *next = tm_find_lease(w, l->queue, tm_block_id(w, block, place));
