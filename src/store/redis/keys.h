@@ -8,8 +8,9 @@
  *                         64 KiB, gr and gc ghosts among ready and completed, xr, xa, xc jobs in packs beyond
  *                         entries and leases (lua/pack.lua), scan and scanp cursors of reclaim, and what only
  *                         grows: enqueued, completed, failed, dead
- *   P jobs          HASH  id -> body, for every job the queue knows; name of a pack -> bodies (packs.h)
- *   P pack          HASH  name of a pack -> states of its jobs, where not all are ready; and "" (lua/lib.lua)
+ *   P jobs          HASH  id -> body, for every job the queue knows that is in no pack
+ *   P pack          HASH  name of a pack -> states of its jobs (lua/pack.lua); and "" (lua/lib.lua)
+ *   P b:<pack>      STRING its bodies (packs.h); ends by itself, as answers do, until lua/packs_put.lua takes it
  *   P since         HASH  ready id -> ms, for those whose id does not tell since when they are ready
  *   P hist          HASH  id -> history, for jobs that have one
  *   P ready:<level> LIST  ids, and "id+n" for n jobs of a pack from that id on, served from the head

@@ -35,6 +35,9 @@ struct put_call {
     size_t n;
     uint32_t *order; /* items, lane by lane */
     uint32_t *run;   /* at the place of the first item of a run in `order`, its length */
+    size_t n_packs;  /* runs of more than one */
+    bool quick;      /* by lua/packs_put.lua, while nothing is unusual */
+    bool sent_quick; /* the last time */
     struct lane *lane;
     size_t n_lanes;
 };
@@ -187,6 +190,19 @@ static size_t find_run(const struct put_call *pc, const struct lane *l, char lev
     return at;
 }
 
+/* What stands in the ready list for the run at `at`. */
+static void add_entry(struct ls_redis_cmd *cmd, const struct put_call *pc, size_t at)
+{
+    char entry[LS_REDIS_PACK_ID + 12];
+    struct lb_slice id = pc->put[pc->order[at]].id;
+    int len = snprintf(entry, sizeof(entry), "%.*s+%" PRIu32, LS_REDIS_PACK_ID, (const char *)id.p,
+                       pc->run[at]);
+    if (pc->run[at] == 1)
+        ls_redis_arg_slice(cmd, id);
+    else
+        ls_redis_arg(cmd, entry, (size_t)len);
+}
+
 /* One level of a packed lane: entries of its ready list, then fields and values. */
 static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l,
                          char level)
@@ -199,15 +215,7 @@ static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, co
     ls_redis_arg_u64(cmd, m);
     for (size_t at = find_run(pc, l, level, l->first); at < end;
          at = find_run(pc, l, level, at + pc->run[at])) {
-        char entry[LS_REDIS_PACK_ID + 12];
-        struct lb_slice id = pc->put[pc->order[at]].id;
-        if (pc->run[at] == 1) {
-            ls_redis_arg_slice(cmd, id);
-            continue;
-        }
-        int len = snprintf(entry, sizeof(entry), "%.*s+%" PRIu32, (int)id.n, (const char *)id.p,
-                           pc->run[at]);
-        ls_redis_arg(cmd, entry, (size_t)len);
+        add_entry(cmd, pc, at);
     }
     for (size_t at = find_run(pc, l, level, l->first); at < end;
          at = find_run(pc, l, level, at + pc->run[at])) {
@@ -216,6 +224,9 @@ static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, co
             ls_redis_arg_slice(cmd, p->id);
             ls_redis_arg_slice(cmd, p->body);
         } else {
+            char name[LS_REDIS_PACK_NAME + 1];
+            ls_redis_pack_name(name, p->id);
+            ls_redis_arg_str(cmd, name);
             ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at]);
         }
     }
@@ -256,10 +267,74 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
     encode_singly(cmd, pc, l);
 }
 
+/* Entries that a script may have as arguments of one command. */
+#define QUICK_MAX 100
+
+/* Whether the usual way will do: one queue, one level, at least one pack. Counts the packs. */
+static bool is_quick(struct put_call *pc)
+{
+    const struct lane *l = &pc->lane[0];
+    if (pc->n_lanes != 1 || !is_packed(l) || l->level < 0 || l->longest > LS_REDIS_BIG_BODY)
+        return false;
+    size_t m = 0;
+    for (size_t at = 0; at < pc->n; at += pc->run[at], m++)
+        pc->n_packs += pc->run[at] > 1;
+    return pc->n_packs > 0 && m <= QUICK_MAX;
+}
+
+/* The bodies of packs as plain commands, then the script that takes them. */
+static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
+{
+    const char *ns = pc->s->base.config.ns;
+    const struct lane *l = &pc->lane[0];
+    char key[LS_REDIS_PACK_NAME + 3] = "b:", text[32], level = (char)('0' + l->level);
+    size_t m = 0;
+    for (size_t at = 0; at < pc->n; at += pc->run[at], m++) {
+        if (pc->run[at] == 1)
+            continue;
+        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 6);
+        ls_redis_pack_name(key + 2, pc->put[pc->order[at]].id);
+        ls_redis_arg_str(cmd, "SET");
+        ls_redis_key(cmd, ns, l->queue, key);
+        ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at]);
+        ls_redis_arg_str(cmd, "NX");
+        ls_redis_arg_str(cmd, "PX");
+        ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+        ls_redis_cmd_end(cmd);
+    }
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PACKS_PUT, 1, 7 + 3 * m);
+    ls_redis_key(cmd, ns, l->queue, "meta");
+    ls_redis_arg_str(cmd, pc->s->client);
+    ls_redis_arg_u64(cmd, pc->s->put_seq);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    ls_redis_arg_u64(cmd, pc->n);
+    ls_redis_arg(cmd, &level, 1);
+    ls_redis_arg_u64(cmd, m);
+    for (size_t at = 0; at < pc->n; at += pc->run[at]) {
+        const struct lq_put *p = &pc->put[pc->order[at]];
+        add_entry(cmd, pc, at);
+        if (pc->run[at] == 1) {
+            ls_redis_arg_str(cmd, "");
+            ls_redis_arg_slice(cmd, p->body);
+            continue;
+        }
+        ls_redis_arg_u64(cmd, ls_redis_pack_size(pc->put, &pc->order[at], pc->run[at]));
+        (void)snprintf(text, sizeof(text), "%d %" PRIu32 " r;", ls_redis_place_of(p->id),
+                       pc->run[at]);
+        ls_redis_arg_str(cmd, text);
+    }
+    ls_redis_cmd_end(cmd);
+}
+
 static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
-    const struct put_call *pc = ctx;
+    struct put_call *pc = ctx;
     const char *ns = pc->s->base.config.ns;
+    pc->sent_quick = pc->quick && !repeat;
+    if (pc->sent_quick) {
+        encode_quick(c, pc);
+        return;
+    }
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PUT, pc->n_lanes + 1,
                                                      pc->n_lanes * 6 + 2 * pc->n + 5);
     ls_redis_key_ns(cmd, ns, "queues");
@@ -316,6 +391,44 @@ static int check_bodies(const struct put_call *pc, lade_err *err)
     return 0;
 }
 
+/* One round trip, in either way. */
+static int ask_put(struct put_call *pc, struct ls_redis_conn *c, const struct ls_redis_ask *ask,
+                   lade_err *err)
+{
+    int rc = ls_redis_ask(pc->s, c, ask, 0, err);
+    size_t n = pc->sent_quick ? pc->n_packs + 1 : 1;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
+        if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
+            rc = ls_redis_refuse(pc->s, c, ask, i, err);
+    }
+    return rc;
+}
+
+static int run_put(struct put_call *pc, const struct ls_redis_ask *ask, lade_err *err)
+{
+    struct ls_redis_conn *c;
+    pc->s->put_seq++;
+    int rc = ls_redis_link_conn(pc->s, &pc->s->admin, &c, err);
+    if (rc == 0)
+        rc = ask_put(pc, c, ask, err);
+    if (rc == 0 && pc->sent_quick) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, pc->n_packs);
+        int64_t done = ls_redis_read_int(&cur);
+        if (cur.bad)
+            return ls_redis_conn_fail_reply(c, "put", err);
+        for (size_t i = 0; done && i < pc->n; i++) {
+            pc->put[i].outcome = 0;
+            pc->put[i].holder[0] = 0;
+        }
+        if (done)
+            return 0;
+        pc->quick = false;
+        rc = ask_put(pc, c, ask, err);
+    }
+    return rc == 0 ? read_put(pc, c, err) : rc;
+}
+
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err)
 {
     if (n == 0)
@@ -329,14 +442,9 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         for (size_t i = 0; queue && i < pc.n_lanes; i++)
             queue[i] = pc.lane[i].queue;
         struct ls_redis_ask ask = {encode_put, &pc, "put", false, queue, queue ? pc.n_lanes : 0};
-        struct ls_redis_conn *c;
+        pc.quick = is_quick(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
-        pc.s->put_seq++;
-        rc = ls_redis_link_conn(pc.s, &pc.s->admin, &c, err);
-        if (rc == 0)
-            rc = ls_redis_ask(pc.s, c, &ask, 1, err);
-        if (rc == 0)
-            rc = read_put(&pc, c, err);
+        rc = run_put(&pc, &ask, err);
         lr_mutex_unlock(&pc.s->admin.lock);
         lb_free(queue);
     }

@@ -80,7 +80,7 @@ static size_t count_jobs(struct ls_redis_cursor c, size_t n_groups)
         ls_redis_skip(&c);
         ls_redis_skip(&c);
         struct ls_redis_cursor in = c;
-        n += fields == 4 ? read_entry(ls_redis_read_bytes(&in)).n : ls_redis_read_array(&in);
+        n += fields == 3 ? read_entry(ls_redis_read_bytes(&in)).n : ls_redis_read_array(&in);
         for (size_t k = 2; k < fields && !c.bad; k++)
             ls_redis_skip(&c);
     }
@@ -99,35 +99,22 @@ static bool grow(struct lq_leased_vec *out, size_t n)
     return true;
 }
 
-/* Jobs of a pack: their bodies stay together, in one copy; their ids are made from that of the first. */
-static int read_pack(struct ls_redis_cursor *c, uint32_t body_max, struct lq_leased_vec *out,
-                     struct lq_leased *job, size_t *n)
+/* Jobs of a pack, still without their bodies; the ids are made from that of the first. */
+static int read_run(struct ls_redis_cursor *c, struct lq_leased_vec *out, struct lq_leased *job,
+                    size_t *n)
 {
     struct run r = read_entry(ls_redis_read_bytes(c));
-    struct ls_redis_pack p;
-    bool ok = ls_redis_pack_read(&p, ls_redis_read_bytes(c)) && r.n > 0 && r.from >= p.first &&
-              r.from + r.n <= p.first + p.n;
-    if (c->bad || !ok) {
-        c->bad = true;
+    c->bad |= r.n == 0;
+    if (c->bad)
         return 0;
-    }
-    size_t skip = r.from - p.first;
-    struct lb_slice first = ls_redis_pack_body(&p, skip);
-    struct lb_slice last = ls_redis_pack_body(&p, skip + r.n - 1);
-    struct lb_mut bodies = lb_arena_copy(&out->arena, first.p, (size_t)(last.p + last.n - first.p));
     char(*id)[LS_REDIS_PACK_ID + 1] = lb_arena_alloc(&out->arena, r.n * sizeof(*id));
-    if (!bodies.p || !id)
+    if (!id)
         return -LADE_ENOMEM;
     memset(job, 0, r.n * sizeof(*job));
     for (size_t i = 0; i < r.n; i++) {
-        struct lb_slice b = ls_redis_pack_body(&p, skip + i);
         ls_redis_id_at(id[i], r.id.p, r.from + i);
-        uint8_t *end = (uint8_t *)id[i] + LS_REDIS_PACK_ID; /* where what is empty points to */
         job[i].id = (struct lb_mut){(uint8_t *)id[i], LS_REDIS_PACK_ID};
-        job[i].history = (struct lb_mut){end, 0};
-        job[i].oversize = b.n > body_max;
-        job[i].body = job[i].oversize ? (struct lb_mut){end, 0}
-                                      : (struct lb_mut){bodies.p + (b.p - first.p), b.n};
+        job[i].history = (struct lb_mut){(uint8_t *)id[i] + LS_REDIS_PACK_ID, 0}; /* a NUL */
     }
     *n = r.n;
     return 0;
@@ -196,18 +183,15 @@ static int read_singles(struct ls_redis_cursor *c, size_t fields, struct lq_leas
     return 0;
 }
 
-static int read_group(struct ls_redis_cursor *c, const struct ls_redis_store *s,
-                      struct lq_lanes lanes, struct lq_leased_vec *out)
+static int read_group(struct ls_redis_cursor *c, struct lq_lanes lanes, struct lq_leased_vec *out)
 {
     size_t fields = ls_redis_read_array(c), n = 0;
     int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
-    c->bad |= (fields != 4 && fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n;
+    c->bad |= (fields != 3 && fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n;
     if (c->bad)
         return -LADE_EPROTO;
-    uint32_t body_max = s->base.config.body_max ? s->base.config.body_max : UINT32_MAX;
     struct lq_leased *job = out->job + out->n;
-    int rc =
-        fields == 4 ? read_pack(c, body_max, out, job, &n) : read_singles(c, fields, out, job, &n);
+    int rc = fields == 3 ? read_run(c, out, job, &n) : read_singles(c, fields, out, job, &n);
     if (rc < 0 || c->bad)
         return rc < 0 ? rc : -LADE_EPROTO;
     for (size_t i = 0; i < n; i++) {
@@ -218,8 +202,8 @@ static int read_group(struct ls_redis_cursor *c, const struct ls_redis_store *s,
     return 0;
 }
 
-int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, const struct ls_redis_store *s,
-                         struct lq_lanes lanes, struct lq_leased_vec *out, lade_err *err)
+int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, struct lq_lanes lanes,
+                         struct lq_leased_vec *out, lade_err *err)
 {
     if (n_groups == 0)
         return 0;
@@ -227,7 +211,7 @@ int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, const struc
     if (!grow(out, count_jobs(*c, n_groups)))
         return lb_fail_nomem(err, "take");
     for (size_t i = 0; i < n_groups; i++) {
-        int rc = read_group(c, s, lanes, out);
+        int rc = read_group(c, lanes, out);
         if (rc < 0)
             return rc == -LADE_ENOMEM ? lb_fail_nomem(err, "take") : rc;
     }
@@ -245,7 +229,7 @@ static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq
         return -LADE_EPROTO;
     if (stale)
         return LADE_STALE;
-    int rc = ls_redis_read_leased(&cur, n - 3, t->s, t->take->lanes, out, err);
+    int rc = ls_redis_read_leased(&cur, n - 3, t->take->lanes, out, err);
     if (rc < 0)
         return rc;
     if (n == 3) {
@@ -255,17 +239,138 @@ static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq
     return 0;
 }
 
+/* bodies of packs ------------------------------------------------------------------------------------------------- */
+
+/* Jobs out->job[from..] that have no bodies yet. */
+struct fetching {
+    const struct trip *t;
+    struct lq_leased_vec *out;
+    size_t from;
+};
+
+/* The next run of jobs without bodies, at or behind *at: its length, 0 at the end. */
+static size_t next_run(const struct lq_leased_vec *v, size_t *at)
+{
+    while (*at < v->n && v->job[*at].body.p)
+        (*at)++;
+    size_t i = *at;
+    while (i < v->n && !v->job[i].body.p &&
+           (i == *at ||
+            (v->job[i].lane == v->job[*at].lane &&
+             ls_redis_id_follows(lb_slice_of(v->job[i - 1].id), lb_slice_of(v->job[i].id)))))
+        i++;
+    return i - *at;
+}
+
+static void encode_fetch(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct fetching *f = ctx;
+    char key[LS_REDIS_PACK_NAME + 3] = "b:";
+    for (size_t at = f->from, n; (n = next_run(f->out, &at)) > 0; at += n) {
+        const struct lq_leased *job = &f->out->job[at];
+        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 2);
+        ls_redis_pack_name(key + 2, lb_slice_of(job->id));
+        ls_redis_arg_str(cmd, "GET");
+        ls_redis_key(cmd, f->t->s->base.config.ns, f->t->take->lanes.queue[job->lane], key);
+        ls_redis_cmd_end(cmd);
+    }
+}
+
+/* Bodies for a run of n jobs, which stay together in one copy. NOT_FOUND: they are not in this pack. */
+static int fill_run(const struct fetching *f, struct lq_leased *job, size_t n,
+                    struct lb_slice bytes)
+{
+    uint32_t most = f->t->s->base.config.body_max;
+    size_t from = (size_t)ls_redis_place_of(lb_slice_of(job->id));
+    struct ls_redis_pack p;
+    if (!ls_redis_pack_read(&p, bytes) || from < p.first || from + n > p.first + p.n)
+        return LADE_NOT_FOUND;
+    size_t skip = from - p.first;
+    struct lb_slice first = ls_redis_pack_body(&p, skip);
+    struct lb_slice last = ls_redis_pack_body(&p, skip + n - 1);
+    struct lb_mut all = lb_arena_copy(&f->out->arena, first.p, (size_t)(last.p + last.n - first.p));
+    if (!all.p)
+        return -LADE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        struct lb_slice b = ls_redis_pack_body(&p, skip + i);
+        job[i].oversize = most > 0 && b.n > most;
+        job[i].body = job[i].oversize ? (struct lb_mut){job[i].id.p + job[i].id.n, 0}
+                                      : (struct lb_mut){all.p + (b.p - first.p), b.n};
+    }
+    return 0;
+}
+
+/*
+ * Packs keep their bodies beside the script's data (lua/pack.lua): a second round trip, only when something of a pack was
+ * taken. NOT_FOUND: a job has left its pack since, by an operator.
+ */
+static int fetch_bodies(struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
+                        size_t from, lade_err *err)
+{
+    struct fetching f = {t, out, from};
+    struct ls_redis_ask ask = {encode_fetch,    &f, "take", false, t->take->lanes.queue,
+                               t->take->lanes.n};
+    size_t at = from, n = next_run(out, &at), replies = 0;
+    if (n == 0)
+        return 0;
+    for (; n > 0; n = next_run(out, &at), replies++)
+        at += n;
+    int rc = ls_redis_ask(t->s, c, &ask, replies, err);
+    at = from;
+    for (size_t i = 0; rc == 0 && i < replies; i++, at += n) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
+        n = next_run(out, &at);
+        rc = fill_run(&f, &out->job[at], n, ls_redis_read_bytes_or_null(&cur));
+    }
+    return rc == -LADE_ENOMEM ? lb_fail_nomem(err, "take") : rc;
+}
+
+#define FETCHES_MAX 8
+
+static void encode_take_again(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    encode_take(c, ctx, repeat);
+}
+
+/* What a take's reply holds, with its bodies. Where some are missing, what is still leased is asked for once more. */
+static int read_whole_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
+                           struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_redis_ask ask = {encode_take_again, t, "take", false, t->take->lanes.queue,
+                               t->take->lanes.n};
+    size_t before = out->n;
+    for (int i = 0; i < FETCHES_MAX; i++) {
+        int rc = read_take(t, ls_redis_conn_reply(c, reply), out, err);
+        if (rc == -LADE_EPROTO)
+            return ls_redis_conn_fail_reply(c, "take", err);
+        if (rc == 0)
+            rc = fetch_bodies(t, c, out, before, err);
+        if (rc != LADE_NOT_FOUND)
+            return rc;
+        out->n = before;
+        t->w->take_doubt = true; /* the next one is a repeat */
+        rc = ls_redis_ask(t->s, c, &ask, 1, err);
+        if (rc < 0)
+            return rc;
+        reply = 0;
+    }
+    return lb_fail(err, LADE_EUNAVAILABLE, "take",
+                   "jobs were moved by others each time: try again");
+}
+
 /* The take's part of a finished round trip. */
-static int finish_take(const struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
+static int finish_take(struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
                        lade_err *err)
 {
     size_t before = out->n;
-    int rc = read_take(t, ls_redis_conn_reply(c, t->settles.n_queues), out, err);
+    int rc = read_whole_take(t, c, t->settles.n_queues, out, err);
     if (rc < 0) {
         out->n = before;
-        /* The jobs are this worker's all the same: the next take asks for them. */
+        /* The jobs are this worker's all the same: the next take asks for them. And the settles are done, though the
+         * caller will repeat them. */
         t->w->take_doubt = true;
-        return rc == -LADE_EPROTO ? ls_redis_conn_fail_reply(c, "take", err) : rc;
+        ls_redis_settles_doubt(&t->settles);
+        return rc;
     }
     t->w->take_seq++;
     t->w->take_doubt = false;

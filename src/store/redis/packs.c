@@ -55,18 +55,26 @@ static uint32_t read_u32(const uint8_t *p)
     return le32toh(v);
 }
 
-void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
-                       size_t n)
+void ls_redis_pack_name(char out[LS_REDIS_PACK_NAME + 1], struct lb_slice id)
+{
+    memcpy(out, id.p, LS_REDIS_PACK_NAME - 1);
+    out[LS_REDIS_PACK_NAME - 1] = '+';
+    out[LS_REDIS_PACK_NAME] = 0;
+}
+
+size_t ls_redis_pack_size(const struct lq_put *put, const uint32_t *order, size_t n)
 {
     size_t size = HEAD + 4 * n;
     for (size_t i = 0; i < n; i++)
         size += put[order[i]].body.n + 1;
+    return size;
+}
+
+void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
+                       size_t n)
+{
     struct lb_slice first = put[order[0]].id;
-    char name[LS_REDIS_PACK_NAME];
-    memcpy(name, first.p, LS_REDIS_PACK_NAME - 1);
-    name[LS_REDIS_PACK_NAME - 1] = '+';
-    ls_redis_arg(cmd, name, sizeof(name));
-    uint8_t *to = ls_redis_arg_room(cmd, size);
+    uint8_t *to = ls_redis_arg_room(cmd, ls_redis_pack_size(put, order, n));
     if (!to)
         return;
     to = write_u32(to, (uint32_t)ls_redis_place_of(first) | (uint32_t)n << 16);
@@ -87,26 +95,25 @@ bool ls_redis_pack_read(struct ls_redis_pack *p, struct lb_slice bytes)
     if (bytes.n < HEAD)
         return false;
     uint32_t head = read_u32(bytes.p);
-    *p = (struct ls_redis_pack){
-        .first = head & 0xffff, .n = head >> 16, .base = read_u32(bytes.p + 4)};
+    *p = (struct ls_redis_pack){.first = head & 0xffff, .n = head >> 16};
     size_t from = HEAD + 4 * p->n;
     if (p->n == 0 || p->first + p->n > LS_REDIS_PLACES || bytes.n < from)
         return false;
     p->ends = lb_slice(bytes.p + HEAD, 4 * p->n);
     p->bodies = lb_slice(bytes.p + from, bytes.n - from);
-    uint32_t last = p->base;
+    uint32_t last = 0;
     for (size_t i = 0; i < p->n; i++) {
         uint32_t end = read_u32(p->ends.p + 4 * i);
-        if (end <= last || end - p->base > p->bodies.n || p->bodies.p[end - p->base - 1] != 0)
+        if (end <= last || end > p->bodies.n || p->bodies.p[end - 1] != 0)
             return false;
         last = end;
     }
-    return last - p->base == p->bodies.n;
+    return last == p->bodies.n;
 }
 
 struct lb_slice ls_redis_pack_body(const struct ls_redis_pack *p, size_t i)
 {
-    uint32_t from = (i > 0 ? read_u32(p->ends.p + 4 * (i - 1)) : p->base) - p->base;
-    uint32_t to = read_u32(p->ends.p + 4 * i) - p->base;
+    uint32_t from = i > 0 ? read_u32(p->ends.p + 4 * (i - 1)) : 0;
+    uint32_t to = read_u32(p->ends.p + 4 * i);
     return lb_slice(p->bodies.p + from, to - from - 1);
 }

@@ -3,10 +3,10 @@
  *
  * lua/pack.lua tells how a pack is kept. Its bodies are one string, all numbers little endian:
  *
- *     u16 place of the first, u16 n, u32 base, n times u32 end, bodies
+ *     u16 place of the first, u16 n, u32 0, n times u32 end, bodies
  *
  * Each body has one zero byte behind it, so that a taker may use the bytes where they lie. end: where a body and its zero
- * end, counted from the first body of the whole pack; base: the end of the one before the first, 0 in a whole pack.
+ * end, counted from the first body.
  *
  * Thread safety: functions of their arguments.
  */
@@ -31,17 +31,17 @@ void ls_redis_id_at(char out[LS_REDIS_PACK_ID + 1], const void *name, size_t pla
 /* True when b is the next id of a's block. */
 bool ls_redis_id_follows(struct lb_slice a, struct lb_slice b);
 
-/*
- * Adds two arguments: the name of the pack of n jobs, put[order[0..n-1]], and its bodies. Their ids follow each other.
- */
+void ls_redis_pack_name(char out[LS_REDIS_PACK_NAME + 1], struct lb_slice id);
+/* Bytes of the bodies of a pack: n jobs put[order[0..n-1]] whose ids follow each other. */
+size_t ls_redis_pack_size(const struct lq_put *put, const uint32_t *order, size_t n);
+/* Adds them as one argument. */
 void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
                        size_t n);
 
-/* Bodies as they were received; at..: cursors into them. */
+/* Bodies as they were received. */
 struct ls_redis_pack {
     size_t first, n;
     struct lb_slice ends, bodies;
-    uint32_t base;
 };
 
 /* False when the bytes are no pack. */

@@ -19,6 +19,7 @@
 /* Index of each script in the table that every connection loads. */
 enum ls_redis_lua {
     LS_REDIS_LUA_PUT = 0,
+    LS_REDIS_LUA_PACKS_PUT,
     LS_REDIS_LUA_TAKE,
     LS_REDIS_LUA_SETTLE,
     LS_REDIS_LUA_BEGIN,
@@ -177,11 +178,12 @@ int ls_redis_list_workers(struct lq_store *base, struct lb_arena *arena, lade_wo
 int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 
 /*
- * Decodes groups {lane, fence, ids, bodies, histories, oversize[, formers, begun]} and {lane, fence, entry, pack} from the cursor
- * and appends the jobs. -LADE_EPROTO leaves err unset, -LADE_ENOMEM. After a failure some jobs may have been appended.
+ * Decodes groups {lane, fence, ids, bodies, histories, oversize[, formers, begun]} and {lane, fence, entry} from the cursor
+ * and appends the jobs. Those of an entry, "<id>+<n>", have no bodies yet (body.p is NULL): n of them that follow each
+ * other. -LADE_EPROTO leaves err unset, -LADE_ENOMEM. After a failure some jobs may have been appended.
  */
 LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups,
-                                      const struct ls_redis_store *s, struct lq_lanes lanes,
-                                      struct lq_leased_vec *out, lade_err *err);
+                                      struct lq_lanes lanes, struct lq_leased_vec *out,
+                                      lade_err *err);
 
 #endif

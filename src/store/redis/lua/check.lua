@@ -15,13 +15,9 @@ end
 
 local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc')
 check_format(meta[1])
-local jobs, place, names = {}, {}, {}
+local jobs, place = {}, {}
 for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
-    if find(id, '+', 1, true) then
-        names[#names + 1] = id
-    else
-        jobs[id] = true
-    end
+    jobs[id] = true
 end
 
 local function stand(id, where)
@@ -54,9 +50,13 @@ local function note_state(name, i, state)
     end
 end
 
-for _, name in ipairs(names) do
-    local first, n = struct.unpack('<I2I2', call('HGET', P .. 'jobs', name))
-    local p = pack_at(P, name)
+local function check_pack(name)
+    local p, bodies = pack_at(P, name), bodies_key(P, name)
+    if call('STRLEN', bodies) < 8 then
+        return report('pack %s has states but no bodies', name)
+    end
+    local first, n = struct.unpack('<I2I2', call('GETRANGE', bodies, 0, 3))
+    local size = struct.unpack('<I4', call('GETRANGE', bodies, 4 + 4 * n, 7 + 4 * n))
     local at, left = first, 0
     for k = 1, #p.v, 3 do
         if p.v[k] ~= at then
@@ -71,12 +71,16 @@ for _, name in ipairs(names) do
     if at ~= first + n or left == 0 then
         report('pack %s has %d jobs, states for %d, and %d left', name, n, at - first, left)
     end
-    packs = {}
-end
-for _, name in ipairs(call('HKEYS', P .. 'pack')) do
-    if name ~= '' and call('HEXISTS', P .. 'jobs', name) == 0 then
-        report('pack %s has states but no bodies', name)
+    if call('STRLEN', bodies) ~= 8 + 4 * n + size or call('TTL', bodies) ~= -1 then
+        report('bodies of pack %s are %d bytes, or will expire', name, call('STRLEN', bodies))
     end
+end
+
+for _, name in ipairs(call('HKEYS', P .. 'pack')) do
+    if name ~= '' then
+        check_pack(name)
+    end
+    packs = {}
 end
 if active ~= tonumber(meta[6] or 0) then
     report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)

@@ -25,7 +25,7 @@ local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready,
 -- The id of an entry that stands for a job, or nil.
 local function true_id(level, entry)
     if byte(entry, 27) == 43 then -- of a pack: pack.lua
-        return call('HEXISTS', P .. 'jobs', sub(entry, 1, 24) .. '+') == 1 and sub(entry, 1, 26)
+        return call('HEXISTS', P .. 'pack', sub(entry, 1, 24) .. '+') == 1 and sub(entry, 1, 26)
     end
     return (ghosts <= 0 or call('HEXISTS', P .. 'ghost', level .. entry) == 0) and entry
 end

@@ -8,7 +8,7 @@ if not meta[1] then
     return 1
 end
 check_format(meta[1])
-if call('HLEN', P .. 'jobs') > 0 then
+if call('HLEN', P .. 'jobs') > 0 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
     return 2
 end
 for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do

@@ -1,22 +1,22 @@
 -- pack.lua - joined behind lib.lua where jobs may lie in packs
 --
 -- A pack is jobs of one put, of one level, whose ids differ only in their last two characters and follow each other. Its
--- name is what the ids share and "+", which no id contains; so each id names its pack and its place there. jobs[name] is
--- all bodies as one string:
+-- name is what the ids share and "+", which no id contains; so each id names its pack and its place there. All bodies are
+-- one string, in a key of its own:
 --
---     u16 place of the first, u16 n, u32 base, n times u32 end, then the bodies, each with a zero byte behind it
+--     u16 place of the first, u16 n, u32 0, n times u32 end, then the bodies, each with a zero byte behind it
 --
--- little endian; end: where a body (and its zero) ends, counted from the first body of the pack; base: where the first of these
--- begins, so 0 unless this is a part that take hands out (packs.h).
+-- little endian; end: where a body and its zero end, from the first body on (packs.h).
 --
 -- pack[name] tells the state of each job, as stretches "from n state;" that cover the pack: r ready, a<fence> <worker> active,
--- c<ms> completed then, g gone from here: removed, or with a record of its own now. While all are ready there is no
--- such field. In a ready list and in that of the completed a stretch is one entry, "<id of its first>+<n>", which stands for
--- those of them that are in that state still. meta.xr and meta.xc are how many more jobs than entries there are,
--- meta.xa how many are active in packs.
+-- c<ms> completed then, g gone from here: removed, or with a record of its own now. In a ready list and in that of the
+-- completed a stretch stands as "<id of its first>+<n>", for those of it that are in that state still. meta.xr and
+-- meta.xc are how many more jobs than entries there are, meta.xa how many are active in packs.
 --
 -- Whatever concerns one job takes it out of its pack first (extract): then it has a record of its own, like any job
 -- that came alone.
+--
+-- The server hashes every byte of every Lua string, so bodies of packs pass through a script only when they must.
 local DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 local PLUS, READY_BYTE, DONE_BYTE = 43, 114, 99
 local packs = {} -- of the queue at work, by name, false when there is none; flush writes those that changed
@@ -76,16 +76,7 @@ local function pack_at(P, name)
     local p = packs[name]
     if p == nil then
         local text = call('HGET', P .. 'pack', name)
-        p = false
-        if text then
-            p = {name = name, v = read_stretches(text)}
-        else
-            local blob = call('HGET', P .. 'jobs', name)
-            if blob then
-                local first, n = struct.unpack('<I2I2', blob)
-                p = {name = name, v = {first, n, 'r'}, blob = blob}
-            end
-        end
+        p = text and {name = name, v = read_stretches(text)} or false
         packs[name] = p
     end
     return p
@@ -136,31 +127,16 @@ local function set_state(p, from, to, state)
     p.v, p.changed = out, true
 end
 
-local function blob_of(P, p)
-    p.blob = p.blob or call('HGET', P .. 'jobs', p.name)
-    return p.blob
+local function bodies_key(P, name)
+    return P .. 'b:' .. name
 end
 
 local function body_of(P, p, i)
-    local blob = blob_of(P, p)
-    local first, n = struct.unpack('<I2I2', blob)
-    local k = 4 * (i - first)
-    local from, to = struct.unpack('<I4I4', blob, 5 + k)
-    return sub(blob, 9 + 4 * n + from, 7 + 4 * n + to)
-end
-
--- The bodies [from, to), in the form of a pack, and perhaps others of it. (The server hashes each byte of every Lua string,
--- so cutting out a large part costs more than sending what is there.)
-local function part_of(P, p, from, to)
-    local blob = blob_of(P, p)
-    local first, n = struct.unpack('<I2I2', blob)
-    if 4 * (to - from) >= n then
-        return blob
-    end
-    local a, b = 5 + 4 * (from - first), 5 + 4 * (to - first)
-    local start, stop = struct.unpack('<I4', blob, a), struct.unpack('<I4', blob, b)
-    return struct.pack('<I2I2', from, to - from) .. sub(blob, a, b + 3) ..
-           sub(blob, 9 + 4 * n + start, 8 + 4 * n + stop)
+    local v, key = p.v, bodies_key(P, p.name)
+    local first, n = v[1], v[#v - 2] + v[#v - 1] - v[1]
+    local k = i - first
+    local from, to = struct.unpack('<I4I4', call('GETRANGE', key, 4 + 4 * k, 11 + 4 * k))
+    return call('GETRANGE', key, 8 + 4 * n + from, 6 + 4 * n + to)
 end
 
 -- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs.
@@ -187,7 +163,9 @@ local function flush(P)
     end
     spread('HSET', P .. 'pack', kv, 1, n)
     spread('HDEL', P .. 'pack', gone, 1, #gone)
-    spread('HDEL', P .. 'jobs', gone, 1, #gone)
+    for i = 1, #gone do
+        call('DEL', bodies_key(P, gone[i]))
+    end
     for kind, by in pairs(extra) do
         if by ~= 0 then
             call('HINCRBY', P .. 'meta', 'x' .. kind, by)

@@ -4,8 +4,8 @@
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
 --       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), how: "p" or the level when all are plain or "",
 --                      the latter two with an "f" before them when all ids are fresh, so that nobody can know them; n special;
---         how = "p":   all are plain and fresh; n special times: level, m, m entries of its ready list, m times field of
---                      jobs and value: an id and its body, or a pack's name and its bodies
+--         how = "p":   all are plain and fresh; n special times: level, m, m entries of its ready list, m times an id and
+--                      its body, or a pack's name and its bodies
 --         else:        n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms,
 --                      unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
@@ -64,49 +64,44 @@ end
 local function mark_packed(P, ids, known)
     for i = 1, #ids do
         local name = not known[i] and place_of(ids[i]) and name_of(ids[i])
-        if name and call('HEXISTS', P .. 'jobs', name) == 1 and find_in_pack(P, ids[i]) then
+        if name and find_in_pack(P, ids[i]) then
             known[i] = true
         end
     end
 end
 
 -- A pack whose name is taken is none: jobs of their own. (Ids of one block in two puts, or of two levels.)
-local function unpack_twin(P, group, entry, name, blob)
-    local from, to = read_entry(entry)
-    local p = {name = name, blob = blob}
-    for place = from, to - 1 do
-        local id = id_at(name, place)
-        group.entries[#group.entries + 1] = id
-        group.kv[#group.kv + 1] = id
-        group.kv[#group.kv + 1] = body_of(P, p, place)
+local function unpack_twin(g, entry, name, bodies)
+    local n, at = select(2, struct.unpack('<I2I2', bodies)), read_entry(entry)
+    local from = 0
+    for k = 0, n - 1 do
+        local to = struct.unpack('<I4', bodies, 9 + 4 * k)
+        local id = id_at(name, at + k)
+        g.entries[#g.entries + 1] = id
+        g.kv[#g.kv + 1] = id
+        g.kv[#g.kv + 1] = sub(bodies, 9 + 4 * n + from, 7 + 4 * n + to)
+        from = to
     end
 end
 
 local used = {} -- names of packs in this call
 
--- One level of a packed lane: its entries and fields stand in ARGV, unless a name is taken.
+-- One level of a packed lane, from ARGV[from] on.
 local function look_group(P, from)
-    local g = {level = ARGV[from], m = tonumber(ARGV[from + 1]), at = from + 2}
-    local fields = g.at + g.m
-    local taken = {}
-    for i = 0, g.m - 1 do
-        local name = ARGV[fields + 2 * i]
-        if is_run(ARGV[g.at + i]) then
-            taken[i] = used[P .. name] or call('HEXISTS', P .. 'jobs', name) == 1 or nil
+    local g = {level = ARGV[from], m = tonumber(ARGV[from + 1]), entries = {}, kv = {}, packs = {}}
+    for i = from + 2, from + 1 + g.m do
+        local entry, field = ARGV[i], 2 * i - from - 2 + g.m
+        local name, value = ARGV[field], ARGV[field + 1]
+        if not is_run(entry) then
+            g.entries[#g.entries + 1] = entry
+            g.kv[#g.kv + 1] = name
+            g.kv[#g.kv + 1] = value
+        elseif used[P .. name] or call('HEXISTS', P .. 'pack', name) == 1 then
+            unpack_twin(g, entry, name, value)
+        else
             used[P .. name] = true
-        end
-    end
-    if next(taken) then
-        g.entries, g.kv = {}, {}
-        for i = 0, g.m - 1 do
-            local entry, field, value = ARGV[g.at + i], ARGV[fields + 2 * i], ARGV[fields + 2 * i + 1]
-            if taken[i] then
-                unpack_twin(P, g, entry, field, value)
-            else
-                g.entries[#g.entries + 1] = entry
-                g.kv[#g.kv + 1] = field
-                g.kv[#g.kv + 1] = value
-            end
+            g.entries[#g.entries + 1] = entry
+            g.packs[#g.packs + 1] = {name = name, entry = entry, bodies = value}
         end
     end
     call('LLEN', P .. 'ready:' .. g.level)
@@ -130,24 +125,21 @@ local function look_packed(lane, n, n_groups)
     return p
 end
 
-local function write_group(P, g)
-    if g.entries then
+local function write_groups(p)
+    local P, entries = p.P, 0
+    for i = 1, #p.groups do
+        local g = p.groups[i]
+        for k = 1, #g.packs do
+            local name, from, to = g.packs[k].name, read_entry(g.packs[k].entry)
+            call('SET', bodies_key(P, name), g.packs[k].bodies)
+            call('HSET', P .. 'pack', name, write_stretches({from, to - from, 'r'}))
+        end
         spread('HSET', P .. 'jobs', g.kv, 1, #g.kv)
         spread('RPUSH', P .. 'ready:' .. g.level, g.entries, 1, #g.entries)
-        return #g.entries
-    end
-    spread('HSET', P .. 'jobs', ARGV, g.at + g.m, g.at + 3 * g.m - 1)
-    spread('RPUSH', P .. 'ready:' .. g.level, ARGV, g.at, g.at + g.m - 1)
-    return g.m
-end
-
-local function write_groups(p)
-    local entries = 0
-    for i = 1, #p.groups do
-        entries = entries + write_group(p.P, p.groups[i])
+        entries = entries + #g.entries
     end
     extra.r = p.n - entries
-    flush(p.P)
+    flush(P)
     return p.n
 end
 

@@ -4,13 +4,14 @@
 -- ARGV  worker, most, register when empty (0|1), was registered (0|1), longest body handed out, bytes of one answer,
 --       number of the call, repeated (0|1), ms the answer is remembered
 -- Answers {stale, now, next due or 0, then in order: {lane, fence, ids, bodies, histories, oversize indices} or, of a pack,
--- {lane, fence, entry, bodies}}
+-- {lane, fence, entry}, whose bodies the client fetches itself}
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
 local worker, most, register, was_idle = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 local body_max, budget = tonumber(ARGV[5]), tonumber(ARGV[6])
 local seq, again, ttl = ARGV[7], ARGV[8] == '1', ARGV[9]
+local PACK_BYTES = 17000 -- no pack has more (LQ_PACK_BYTES)
 local out = {0, now, 0}
 local next_due
 
@@ -41,7 +42,7 @@ local function recall_run(P, lane, fence, entry, loose)
     for k = 1, #v, 3 do
         local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
         if a < b and v[k + 2] == state then
-            out[#out + 1] = {lane - 1, fence, entry_of(name, a, b), part_of(P, p, a, b)}
+            out[#out + 1] = {lane - 1, fence, entry_of(name, a, b)}
             for i = at, a - 1 do
                 loose[#loose + 1] = id_at(name, i)
             end
@@ -140,12 +141,12 @@ end
 
 local function lease_run(P, lane, run, meta)
     local p, from, to = run.p, run.from, run.to
-    local bodies, entry = part_of(P, p, from, to), entry_of(p.name, from, to)
+    local entry = entry_of(p.name, from, to)
     set_state(p, from, to, 'a' .. meta.fence .. ' ' .. worker)
     extra.a = extra.a + to - from
-    budget = budget - #bodies
+    budget = budget - PACK_BYTES
     meta.known[#meta.known + 1] = entry
-    out[#out + 1] = {lane - 1, meta.fence, entry, bodies}
+    out[#out + 1] = {lane - 1, meta.fence, entry}
     return to - from
 end
 
