@@ -425,6 +425,62 @@ static void settle_of_a_batch_that_failed_is_no_lost_lease_later(void **state)
     assert_int_equal(srig_info(s).total_dead, 1);
 }
 
+/* Bodies come in a second round trip: what the first did holds, also the settles that went with it. */
+static void take_whose_bodies_do_not_come_is_made_good_by_the_next(void **state)
+{
+    (void)state;
+    rig.config.timeout_ms = 300;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    put_batch(s, 1);
+    (void)drop_replies(":b:01", 1);
+    assert_int_equal(srig_take(s, "w", 4), 4); /* repeated within the call */
+    ts_proxy_clear(rig.proxy);
+    struct lq_settle it[4];
+    char id[4][27];
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(id[i], rig.got.job[i].id.p, sizeof(id[i]));
+        it[i] = (struct lq_settle){.queue = "q",
+                                   .id = lb_slice_str(id[i]),
+                                   .fence = rig.got.job[i].fence,
+                                   .to = i == 1 ? LQ_TO_DEAD : LQ_TO_COMPLETED};
+    }
+    drop_for_good(":b:01");
+    struct lq_take take = srig_asking("w", BATCH);
+    rig.got.n = 0;
+    WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, it, 4, &take, &rig.got, &rig.err));
+    assert_int_equal(rig.got.n, 0);
+    ts_proxy_clear(rig.proxy);
+    WANT(0, AGAIN(lq_settle_take(s, it, 4, &take, &rig.got, &rig.err)));
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(it[i].outcome, 0);
+    assert_int_equal(rig.got.n, BATCH - 4);
+    for (size_t i = 0; i < rig.got.n; i++) {
+        assert_string_equal((const char *)rig.got.job[i].id.p, batch_id[4 + i]);
+        assert_true(rig.got.job[i].body.n > 0);
+    }
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    assert_int_equal(srig_info(s).total_completed, BATCH - 1);
+    assert_int_equal(srig_info(s).total_dead, 1);
+}
+
+/* What a put sent in front of its script ends by itself when the script never ran, and does not stop a later put. */
+static void bodies_without_a_put_expire(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    srig_put(s, "made", 1); /* the queue and its level are there */
+    assert_string_equal(srig_ask("SET %ns:{q}:b:01HF7YAT0000000000000007+ rest NX PX 180000"),
+                        "+OK\r\n");
+    put_batch(s, 7);
+    srig_join(s, "w");
+    assert_int_equal(srig_take(s, "w", 100), 1 + BATCH);
+    assert_string_equal((const char *)rig.got.job[BATCH].id.p, batch_id[BATCH - 1]);
+    assert_true(rig.got.job[BATCH].body.n > 0);
+    assert_string_equal(srig_ask("TTL %ns:{q}:b:01HF7YAT0000000000000007+"), ":-1\r\n");
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +500,8 @@ int main(void)
         SRIG_TEST(batch_whose_replies_are_lost_is_added_taken_and_settled_once),
         SRIG_TEST(take_of_a_batch_that_failed_gives_what_is_still_leased),
         SRIG_TEST(settle_of_a_batch_that_failed_is_no_lost_lease_later),
+        SRIG_TEST(take_whose_bodies_do_not_come_is_made_good_by_the_next),
+        SRIG_TEST(bodies_without_a_put_expire),
     };
     return cmocka_run_group_tests(tests, srig_start, srig_stop);
 }

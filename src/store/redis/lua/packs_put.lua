@@ -3,10 +3,10 @@
 -- KEYS  meta
 -- ARGV  client, number of the call, ms the answer is remembered, n jobs, level, m, then m times: entry of the ready list, and of a
 --       pack the size of its bodies and its stretches, else "" and the body
--- Answers 1, or 0 when anything is unusual: then nothing was done and put.lua is asked.
+-- Answers 1, or 0 when anything is unusual: then nothing was done, and the client asks the general script.
 --
 -- The bodies of packs were sent in front of this as plain commands, to keys that end by themselves unless they are taken
--- here; so they pass through no Lua string. A repeat after a lost answer is put.lua's as well.
+-- here; so they pass through no Lua string. A repeat after a lost answer goes to the general one as well.
 local P = sub(KEYS[1], 1, -5)
 local level, m = ARGV[5], tonumber(ARGV[6])
 local meta = call('HMGET', KEYS[1], 'v', 'levels', 'paused', 'enqueued', 'xr')
