@@ -60,8 +60,8 @@
  * A store may keep fresh jobs of one put whose ids follow each other in a block (ident.h) as one. Who makes the ids begins a
  * new block after as many jobs, or bytes of their bodies.
  */
-#define LQ_PACK_JOBS  128
-#define LQ_PACK_BYTES 16000
+#define LQ_PACK_JOBS     128
+#define LQ_PACK_BYTES    16000
 
 /* The body: the engine's envelope (job.h). A store reads only byte LQ_BODY_LEVEL_AT of it, '0' + level. */
 #define LQ_BODY_LEVEL_AT 1
