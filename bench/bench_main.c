@@ -113,7 +113,16 @@ static void copy_to_stdout(const struct bn_session *s, const char *name)
         (void)fclose(f);
 }
 
-static bool write_reports(const struct bn_session *s, const char *command, enum bn_format format)
+/* What a reader wants first; the rest is in the file. */
+static void print_short(const struct bn_session *s)
+{
+    (void)printf("# %s\n\n", s->table->title);
+    bn_report_figures(s, stdout);
+    bn_report_targets(s, stdout);
+}
+
+static bool write_reports(const struct bn_session *s, const char *command,
+                          const struct bn_options *o)
 {
     FILE *md = open_in(s, "report.md");
     FILE *csv = open_in(s, "summary.csv");
@@ -129,12 +138,14 @@ static bool write_reports(const struct bn_session *s, const char *command, enum 
             (void)fprintf(md, "![%s](plot-%d.svg)\n", s->table->name, i);
         good = fclose(md) == 0 && good;
     }
-    if (format == BN_JSON)
+    if (!o->format_given)
+        print_short(s);
+    else if (o->format == BN_JSON)
         bn_report_json(s, stdout);
     else
-        copy_to_stdout(s, format == BN_CSV     ? "summary.csv"
-                          : format == BN_JSONL ? "raw.jsonl"
-                                               : "report.md");
+        copy_to_stdout(s, o->format == BN_CSV     ? "summary.csv"
+                          : o->format == BN_JSONL ? "raw.jsonl"
+                                                  : "report.md");
     (void)fflush(stdout);
     return good;
 }
@@ -188,7 +199,7 @@ static int run_table(const char *name, const struct bn_options *o, const struct 
         bn_eta_init(&eta, false);
         bn_session_run(&s, &eta);
         (void)fclose(s.raw);
-        code = write_reports(&s, command, o->format) && all_cells_good(&s) ? 0 : 1;
+        code = write_reports(&s, command, o) && all_cells_good(&s) ? 0 : 1;
         bn_eta_say(&eta, "%s: %s%s/report.md", name, s.partial ? "stopped; partial report in " : "",
                    s.out);
         if (s.partial)

@@ -52,7 +52,9 @@ static bool add_contenders(struct bn_drivers *ds, struct bn_driver *d, char *why
             .set = json_object_get(spec, "set"),
             .server = text_of(spec, "server", text_of(d->spec, "server", "none")),
             .min_server = text_of(spec, "min_server", text_of(d->spec, "min_server", NULL)),
-            .notes = text_of(spec, "notes", "")};
+            .notes = text_of(spec, "notes", ""),
+            .only = text_of(spec, "only", NULL),
+            .is_floor = json_is_true(json_object_get(spec, "floor"))};
         read_args(&ds->contender[ds->n_contenders - 1]);
     }
     return true;
@@ -330,7 +332,8 @@ char *bn_contender_why_not(const struct bn_contender *c, const char *scenario,
         return out;
     json_array_foreach(json_object_get(c->list, "scenarios"), i, name)
     {
-        if (json_is_string(name) && strcmp(json_string_value(name), scenario) == 0)
+        if (json_is_string(name) && strcmp(json_string_value(name), scenario) == 0 &&
+            (!c->only || bn_is_listed(c->only, scenario)))
             return out;
     }
     (void)snprintf(out, size, "%s has no %s", c->name, scenario);

@@ -27,10 +27,12 @@ struct bn_driver {
 struct bn_contender {
     const char *name;
     struct bn_driver *driver;
-    const json_t *spec, *set;              /* set may be NULL */
-    const char *server;                    /* "redis", "sqlite", "none" */
-    const char *min_server;                /* NULL = any */
-    const char *notes;                     /* "" = none */
+    const json_t *spec, *set; /* set may be NULL */
+    const char *server;       /* "redis", "sqlite", "none" */
+    const char *min_server;   /* NULL = any */
+    const char *notes;        /* "" = none */
+    const char *only; /* comma separated scenarios that it does of its driver\'s; NULL = all */
+    bool is_floor;    /* a limit to compare with, not a contender for the best */
     const char *args[BN_ROW_ARGS_MAX + 1]; /* of the server instead of the row's, NULL-ended */
     const char *impl;                      /* another binary to run, NULL = the driver's */
     bool probed;

@@ -49,16 +49,20 @@ static int connect_port(const char *host_port)
     return -1;
 }
 
+int bn_info_connect(const char *url)
+{
+    if (strncmp(url, "unix://", 7) == 0)
+        return connect_unix(url + 7);
+    return strncmp(url, "redis://", 8) == 0 ? connect_port(url + 8) : -1;
+}
+
 bool bn_info_open(struct bn_info *i, const char *url)
 {
     *i = (struct bn_info){.fd = -1, .size = TEXT_MAX};
     i->text = lb_malloc(TEXT_MAX);
     if (!i->text)
         return false;
-    if (strncmp(url, "unix://", 7) == 0)
-        i->fd = connect_unix(url + 7);
-    else if (strncmp(url, "redis://", 8) == 0)
-        i->fd = connect_port(url + 8);
+    i->fd = bn_info_connect(url);
     if (i->fd < 0)
         bn_info_close(i);
     return i->fd >= 0;

@@ -23,6 +23,8 @@ struct bn_usage {
     uint64_t memory;   /* used_memory */
 };
 
+/* A socket to the server of this URL; -1 when there is none. */
+int bn_info_connect(const char *url);
 bool bn_info_open(struct bn_info *i, const char *url);
 void bn_info_close(struct bn_info *i);
 /* Sends one line of words; the reply's text, NUL-terminated, until the next call. NULL on any failure. */

@@ -25,7 +25,8 @@ static size_t find_best(const struct bn_session *s, size_t row, const struct bn_
     char b[32];
     for (size_t c = 0; c < s->n_contenders; c++) {
         struct bn_stats st;
-        if (!bn_session_stats(s, row, c, view->metric, view->lower, &st))
+        if ((s->contender[c] && s->contender[c]->is_floor) ||
+            !bn_session_stats(s, row, c, view->metric, view->lower, &st))
             continue;
         bool better = view->lower ? st.median < best.median : st.median > best.median;
         if (best.n == 0 || better) {

@@ -12,70 +12,13 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "bench/drivers/lade/drv.h"
+#include "bench/drivers/lade/drv_sample.h"
 
-#define PAYLOAD_MAX 16384
-#define BULK_MAX    1000
-#define NUMBER_AT   26 /* {"xxxxxxxx-xxxx-4xxx-8xxx- */
-#define DIGITS      12
-
-/* Numbered payloads of w x d, one behind the other. */
-struct sample {
-    char text[PAYLOAD_MAX];
-    size_t size;
-};
-
-static bool append(struct sample *s, const char *text)
-{
-    size_t n = strlen(text);
-    if (s->size + n >= sizeof(s->text))
-        return false;
-    memcpy(s->text + s->size, text, n + 1);
-    s->size += n;
-    return true;
-}
-
-static bool append_key(struct sample *s, uint64_t seed)
-{
-    char key[64];
-    (void)snprintf(key, sizeof(key), "\"%08" PRIx64 "-5eed-4000-8000-000000000000\":{",
-                   seed * UINT64_C(2654435761) & UINT64_C(0xffffffff));
-    return append(s, key);
-}
-
-/* An object of `width` keys, each a chain of depth-1 one-key objects that ends in {}. */
-static bool make_sample(struct sample *s, int64_t width, int64_t depth)
-{
-    s->size = 0;
-    bool good = append(s, "{");
-    for (int64_t w = 0; w < width && good; w++) {
-        if (w > 0)
-            good = append(s, ",");
-        for (int64_t k = 0; k < depth && good; k++)
-            good = append_key(s, (uint64_t)(w * depth + k + 1));
-        for (int64_t k = 0; k < depth && good; k++)
-            good = append(s, "}");
-    }
-    return good && append(s, "}");
-}
-
-static void write_number(char *payload, uint64_t number)
-{
-    for (size_t i = 0; i < DIGITS; i++)
-        payload[NUMBER_AT + i] = "0123456789abcdef"[number >> (4 * (DIGITS - 1 - i)) & 15];
-}
-
-static uint64_t read_number(lade_bytes payload)
-{
-    const char *text = payload.data;
-    uint64_t v = 0;
-    for (size_t i = NUMBER_AT; i < NUMBER_AT + DIGITS && i < payload.size; i++)
-        v = v << 4 | (uint64_t)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
-    return v;
-}
+#define BULK_MAX 1000
 
 struct adder {
     lade *q;
-    struct sample sample;
+    struct drv_sample sample;
     lade_job_spec form; /* what all jobs have but the payload */
     char *payloads;     /* of one bulk */
     lade_job_spec *spec;
@@ -87,7 +30,7 @@ static int open_adder(struct drv *d, struct adder *a, size_t bulk)
 {
     *a = (struct adder){.bulk = LB_MIN(LB_MAX(bulk, (size_t)1), (size_t)BULK_MAX)};
     a->form = (lade_job_spec){.kind = "test"};
-    if (!make_sample(&a->sample, drv_int(d, "width", 1), drv_int(d, "depth", 1)))
+    if (!drv_sample_make(d, &a->sample))
         return drv_fail(d, "the payload is too large", NULL);
     a->payloads = malloc(a->bulk * a->sample.size);
     a->spec = calloc(a->bulk, sizeof(*a->spec));
@@ -113,7 +56,7 @@ static int add(struct drv *d, struct adder *a, uint64_t from, uint64_t to)
         lade_err err;
         for (size_t k = 0; k < n; k++) {
             char *payload = a->payloads + k * a->sample.size;
-            write_number(payload, i + k);
+            drv_sample_number(payload, i + k);
             a->spec[k] = a->form;
             a->spec[k].payload = (lade_bytes){payload, a->sample.size};
             a->acked_sum += i + k;
@@ -180,7 +123,7 @@ struct handling {
 static lade_outcome count_job(lade_job *job, void *ctx)
 {
     struct handling *h = ctx;
-    drv_ran(&h->sink, read_number(lade_job_payload(job)));
+    drv_ran(&h->sink, drv_sample_read(lade_job_payload(job)));
     return LADE_OK;
 }
 
@@ -284,7 +227,7 @@ static lade_outcome take_latency(lade_job *job, void *ctx)
 {
     struct handling *h = ctx;
     int64_t now = lb_clock_mono();
-    uint64_t i = read_number(lade_job_payload(job));
+    uint64_t i = drv_sample_read(lade_job_payload(job));
     if (i >= h->sink.want)
         return LADE_DEAD;
     if (i >= h->warmup) {

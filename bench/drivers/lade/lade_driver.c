@@ -170,15 +170,19 @@ static bool set_param(struct drv *d, const char *pair)
     return json_object_set_new(d->params, key, number ? json_integer(v) : json_string(eq + 1)) == 0;
 }
 
-static drv_scenario_fn find_scenario(const char *name)
+static drv_scenario_fn find_in(const struct drv_scenario *s, const char *name)
 {
-    for (size_t g = 0; g < LB_ARRAY_LEN(groups); g++) {
-        for (const struct drv_scenario *s = groups[g]; s->name; s++) {
-            if (strcmp(s->name, name) == 0)
-                return s->run;
-        }
-    }
-    return NULL;
+    while (s->name && strcmp(s->name, name) != 0)
+        s++;
+    return s->run;
+}
+
+static drv_scenario_fn find_scenario(const char *name, bool raw)
+{
+    drv_scenario_fn found = raw ? find_in(drv_raw, name) : NULL;
+    for (size_t g = 0; g < LB_ARRAY_LEN(groups) && !raw && !found; g++)
+        found = find_in(groups[g], name);
+    return found;
 }
 
 static int complain(const char *what, const char *value)
@@ -226,7 +230,8 @@ int main(int argc, char **argv)
         else
             rc = complain("no such option", argv[i]);
     }
-    drv_scenario_fn fn = rc == 0 && d.scenario ? find_scenario(d.scenario) : NULL;
+    drv_scenario_fn fn =
+        rc == 0 && d.scenario ? find_scenario(d.scenario, drv_int(&d, "raw", 0) > 0) : NULL;
     if (listing)
         rc = list();
     else if (rc == 0 && !fn)
