@@ -303,8 +303,6 @@ static int produce_flow(struct role *r, const lade_flow_spec *spec, const char *
 {
     lade_err err;
     int rc = lade_flow_enqueue(r->q, spec, NULL, &err);
-    if (rc == -LADE_EUNSUPPORTED)
-        return 0;
     if (rc < 0) {
         (void)fprintf(stderr, "produce: %s\n", err.text);
         return 1;

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/flow.h"
 #include "store/redis/packs.h"
 
 static bool is_special(const struct lq_settle *it)
@@ -218,6 +219,17 @@ static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *
         encode_special(cmd, item_at(g, l->first + i), i + 1);
 }
 
+/* The script that moves flows, when one of the jobs is of one. */
+static enum ls_redis_lua find_script(const struct ls_redis_settles *g,
+                                     const struct ls_redis_settle_lane *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (lq_flow_has(g->it[g->order[l->first + i]].id))
+            return LS_REDIS_LUA_FLOW_SETTLE;
+    }
+    return LS_REDIS_LUA_SETTLE;
+}
+
 static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *c, size_t lane,
                         bool repeat)
 {
@@ -226,7 +238,7 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     size_t n_groups = 0;
     for (size_t i = 0; i < l->n_ids; i += group_length(g, l, i))
         n_groups++;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_SETTLE, 1,
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, find_script(g, l), 1,
                                                      12 + s->n_doubts + l->n_ids + 2 * n_groups +
                                                          3 * l->n_runs + 8 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");

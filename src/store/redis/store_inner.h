@@ -38,6 +38,11 @@ enum ls_redis_lua {
     LS_REDIS_LUA_FORGET,
     LS_REDIS_LUA_CHECK,
     LS_REDIS_LUA_TYPES,
+    LS_REDIS_LUA_FLOW_PUT,
+    LS_REDIS_LUA_FLOW_SETTLE,
+    LS_REDIS_LUA_FLOW_ACT,
+    LS_REDIS_LUA_FLOW_LOOK,
+    LS_REDIS_LUA_FLOW_CHECK,
     LS_REDIS_N_LUA
 };
 
@@ -184,6 +189,20 @@ int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_
  */
 LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups,
                                       struct lq_lanes lanes, struct lq_leased_vec *out,
+                                      lade_err *err);
+
+/* op_flow.c */
+int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err);
+int ls_redis_flow_get(struct lq_store *base, struct lb_slice id, struct lq_flow_row_vec *out,
+                      lade_err *err);
+int ls_redis_flow_list(struct lq_store *base, lade_cursor *cursor, size_t limit,
+                       struct lq_flow_row_vec *out, lade_err *err);
+int ls_redis_flow_inputs(struct lq_store *base, struct lb_slice id, uint32_t node, size_t first,
+                         size_t max, struct lq_input_vec *out, lade_err *err);
+int ls_redis_flow_act(struct lq_store *base, struct lb_slice id, enum lade_flow_verb verb,
+                      lade_err *err);
+/* Reports what is wrong with flows. */
+LADE_CHECKED int ls_redis_flows_check(struct lq_store *base, lq_finding_fn report, void *ctx,
                                       lade_err *err);
 
 #endif

@@ -135,7 +135,7 @@ local function remove(id, state, level, where)
     return DONE
 end
 
-local out = {}
+local out, flow_items = {}, {}
 for i = 2, #ARGV do
     local id = ARGV[i]
     local state, level, where
@@ -149,8 +149,25 @@ for i = 2, #ARGV do
     else
         out[i - 1] = finish(id, state, level, where)
     end
+    if out[i - 1] == DONE and find(id, '~', 1, true) then
+        flow_items[#flow_items + 1] = {id, state}
+    end
 end
 flush(P)
+if #flow_items > 0 then
+    flow_begin(P)
+    for k = 1, #flow_items do
+        local id, was = unpack(flow_items[k])
+        if verb ~= '0' then
+            if was ~= 'a' or verb == '3' then
+                flow_ended(id, verb == '1' and '3' or '4')
+            end
+        elseif was == 'c' or was == 'd' or was == 'x' then
+            flow_revived(id)
+        end
+    end
+    flow_flush()
+end
 if revived > 0 and not meta[2] then
     ring(P, revived)
 end

@@ -27,4 +27,11 @@ end
 if not meta[2] then
     ring(P, #ids)
 end
+flow_begin(P)
+for i = 1, #ids do
+    if find(ids[i], '~', 1, true) then
+        flow_revived(ids[i])
+    end
+end
+flow_flush()
 return {#ids, call('ZCARD', P .. 'dead') > 0 and 1 or 0}

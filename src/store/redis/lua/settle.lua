@@ -82,7 +82,10 @@ local hist, dead, cancelled, gone, ended, retrying, scheduled, ready = {}, {}, {
 local n_failed, n_ready, n_dead = 0, 0, 0
 local soonest
 
-local function complete(id, record)
+local function complete(id, record, result)
+    if note_end then
+        note_end(id, '2', result)
+    end
     n_done = n_done + 1
     done[n_done] = id
     entries[#entries + 1] = id
@@ -93,6 +96,9 @@ local function complete(id, record)
 end
 
 local function finish(list, id, state, level, reason)
+    if note_end then
+        note_end(id, state == 'd' and '3' or '4')
+    end
     list[#list + 1] = now
     list[#list + 1] = id
     ended[#ended + 1] = id
@@ -121,7 +127,7 @@ local function settle_special(id, sp, level)
         hist[#hist + 1] = sp.history
     end
     if to == COMPLETED then
-        complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result)
+        complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result, sp.result)
     elseif to == RETRYING then
         delay(retrying, id, level, sp.delay)
     elseif to == SCHEDULED then
@@ -137,6 +143,9 @@ local function settle_special(id, sp, level)
         finish(cancelled, id, 'x', level, ' ')
     else
         gone[#gone + 1] = id
+        if note_end then
+            note_end(id, '4')
+        end
     end
 end
 
@@ -303,5 +312,9 @@ if n_special > 0 then
     end
 end
 flush(P)
+if note_end then
+    tell_flows(P)
+    flow_retain(keep_done, keep_dead)
+end
 call('SET', P .. 'set:' .. client .. ':' .. tag, table.concat(remembered, '\0'), 'PX', ttl)
 return stale

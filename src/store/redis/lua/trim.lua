@@ -79,4 +79,12 @@ for lane = 1, #KEYS do
     more = trim_set(P, 'dead', dead_age, dead_count) or more
     flush(P)
 end
+flow_begin(prefix(KEYS[1]))
+if call('EXISTS', flow_ns .. 'flows') == 1 then
+    for state = 1, 3 do
+        local age, count = state == 2 and dead_age or done_age, state == 2 and dead_count or done_count
+        local _, left = keep_flows(state, count, now - age, most)
+        more = more or left
+    end
+end
 return {n, more and 1 or 0}

@@ -1,0 +1,400 @@
+-- flow.lua - joined behind job.lua where the end of a job may move a flow
+--
+-- F = <ns>:flow:<id> is a hash, F .. ':s' a string with the state of each node as a digit (enum lade_flow_step_state). Fields:
+--
+--     name, state (enum lade_flow_state), n, steps, open, failed, sib (0|1), at, till
+--     s<i>  level, when, policy as digits, " ms queue kind next,next+": a "+" behind those that have more deps than one
+--     d<i>  deps "0,1,2"; w<i> deps that have not passed, of nodes with more than one; b<i> body; r<i> result
+--
+-- <ns>:flows is a zset of all, in the order they were made; <ns>:flows:1, :2, :3 of those that ended so, by ms. A script
+-- that ends jobs of flows says where the namespace is (flow_begin), tells of each (flow_ended, flow_revived), and calls
+-- flow_flush: it puts the jobs that may run now, one batch for each queue, and writes the states that changed. Flows, and
+-- the queues of their next steps, are found by the ids: one node only (not for a cluster).
+local flow_ns
+local flow_cache = {}             -- by F: {F, id, st = states, set = {node -> state}, m = numbers, or nil}
+local flow_lanes, flow_order = {}, {} -- what is to be put, by P
+local flow_ends = 0
+
+local function flow_begin(P)
+    flow_ns = flow_ns or match(P, '^(.*:){[^{}]*}:$')
+end
+
+local function flow_at(id)
+    local F = flow_ns .. 'flow:' .. id
+    local f = flow_cache[F]
+    if f == nil then
+        local st = call('GET', F .. ':s')
+        f = st and {F = F, id = id, st = st, set = {}} or false
+        flow_cache[F] = f
+    end
+    return f
+end
+
+-- The flow and the node of a job's id, or nil.
+local function flow_of(id)
+    local name, node = match(id, '^([^~]+)~(%d+)$')
+    local f = name and flow_at(name)
+    node = tonumber(node)
+    if f and node < #f.st then
+        return f, node
+    end
+end
+
+local function step_state(f, node)
+    return f.set[node] or sub(f.st, node + 1, node + 1)
+end
+
+local function set_step(f, node, state)
+    f.set[node] = state
+    f.changed = true
+end
+
+local function write_steps(f)
+    local nodes, parts, at = {}, {}, 1
+    for node in pairs(f.set) do
+        nodes[#nodes + 1] = node
+    end
+    table.sort(nodes)
+    for k = 1, #nodes do
+        parts[#parts + 1] = sub(f.st, at, nodes[k])
+        parts[#parts + 1] = f.set[nodes[k]]
+        at = nodes[k] + 2
+    end
+    parts[#parts + 1] = sub(f.st, at)
+    f.st, f.set, f.changed = table.concat(parts), {}, false
+    call('SET', f.F .. ':s', f.st)
+end
+
+-- The flow's own numbers, read when they are needed.
+local function numbers_of(f)
+    if not f.m then
+        local v = call('HMGET', f.F, 'state', 'n', 'steps', 'failed', 'sib')
+        f.m = {state = v[1], n = tonumber(v[2]), steps = tonumber(v[3]), failed = tonumber(v[4]), sib = v[5] == '1'}
+    end
+    return f.m
+end
+
+local function read_step(f, node)
+    local s = call('HGET', f.F, 's' .. node)
+    local level, when, policy, ms, queue, next = match(s, '^(%d)(%d)(%d) (%-?%d+) (%S+) %S+ ?(.*)$')
+    return {level = level, when = when, policy = policy, ms = tonumber(ms), queue = queue, next = next}
+end
+
+local function job_of(f, node)
+    return f.id .. '~' .. format('%d', node)
+end
+
+-- putting ---------------------------------------------------------------------------------------------------------
+
+local function gather(P, queue, id, level, due, body)
+    local lane = flow_lanes[P]
+    if not lane then
+        lane = {queue = queue, kv = {}, lists = {}, due = {}, n = 0, longest = 0}
+        flow_lanes[P] = lane
+        flow_order[#flow_order + 1] = P
+    end
+    lane.kv[#lane.kv + 1] = id
+    lane.kv[#lane.kv + 1] = body
+    lane.n = lane.n + 1
+    lane.longest = max(lane.longest, #body)
+    if due then
+        lane.due[#lane.due + 1] = due + tonumber(level) / 16
+        lane.due[#lane.due + 1] = id
+        lane.head = min(lane.head or due, due)
+    else
+        local list = lane.lists[level] or {}
+        lane.lists[level] = list
+        list[#list + 1] = id
+    end
+end
+
+local function launch(f, node)
+    local s = read_step(f, node)
+    local due
+    if s.when ~= '0' then
+        due = s.ms + (s.when == '1' and now or 0)
+    end
+    gather(flow_ns .. '{' .. s.queue .. '}:', s.queue, job_of(f, node), s.level, due and due > now and due,
+           call('HGET', f.F, 'b' .. format('%d', node)))
+    set_step(f, node, '1')
+end
+
+local function put_lane(P, lane)
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    check_format(meta[1])
+    if not meta[1] then
+        make_queue(P)
+        call('SADD', flow_ns .. 'queues', lane.queue)
+    end
+    local levels, ready = meta[2] or '', 0
+    for level in pairs(lane.lists) do
+        levels = find(levels, level, 1, true) and levels or levels .. level
+    end
+    for k = 1, #lane.due, 2 do
+        local level = format('%d', lane.due[k] % 1 * 16)
+        levels = find(levels, level, 1, true) and levels or levels .. level
+    end
+    if levels ~= meta[2] then
+        local sorted = {}
+        for c in string.gmatch(levels, '.') do
+            sorted[#sorted + 1] = c
+        end
+        table.sort(sorted)
+        call('HSET', P .. 'meta', 'levels', table.concat(sorted))
+    end
+    if lane.longest > 65536 and lane.longest > tonumber(meta[4] or 0) then
+        call('HSET', P .. 'meta', 'big', lane.longest)
+    end
+    local was = lane.head and first_due(P)
+    spread('HSET', P .. 'jobs', lane.kv, 1, #lane.kv)
+    for level, list in pairs(lane.lists) do
+        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
+        note_since(P, list, 1, #list)
+        ready = ready + #list
+    end
+    spread('ZADD', P .. 'scheduled', lane.due, 1, #lane.due)
+    call('HINCRBY', P .. 'meta', 'enqueued', lane.n)
+    if not meta[3] then
+        ring(P, ready > 0 and ready or lane.head and lane.head < (was or math.huge) and 1 or 0)
+    end
+end
+
+local function put_gathered()
+    for k = 1, #flow_order do
+        put_lane(flow_order[k], flow_lanes[flow_order[k]])
+    end
+    flow_lanes, flow_order = {}, {}
+end
+
+-- jobs of flows, which are never in packs ---------------------------------------------------------------------------
+
+-- Out of the structure of where it has ended; the record of that goes.
+local function unlink_ended(P, id, state)
+    if state == 'c' then
+        haunt(P, 'c', id)
+    else
+        call('ZREM', P .. (state == 'd' and 'dead' or 'cancelled'), id)
+    end
+    call('HDEL', P .. 'fin', id)
+end
+
+-- Cancels it when it has not ended; one that runs is marked, and its worker told.
+local function stop_job(f, node)
+    put_gathered() -- it may be among them
+    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
+    local body = call('HGET', P .. 'jobs', id)
+    if not body or call('HEXISTS', P .. 'fin', id) == 1 then
+        return
+    end
+    local lease = call('HGET', P .. 'lease', id)
+    if lease then
+        if call('HEXISTS', P .. 'mark', id) == 0 then
+            local fence, w = match(lease, '^(%d+) .(%w+)')
+            set_fields(P .. 'mark', {id, 'c'}, 1, 2)
+            call('RPUSH', P .. 'stop:' .. w, fence .. ' m ' .. id)
+            call('PEXPIRE', P .. 'stop:' .. w, 86400000)
+        end
+        return
+    end
+    local level = level_of(body)
+    if call('ZREM', P .. 'scheduled', id) + call('ZREM', P .. 'retrying', id) == 0 then
+        haunt(P, level, id)
+    end
+    forget_since(P, {id}, 1, 1)
+    call('ZADD', P .. 'cancelled', now, id)
+    call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
+end
+
+-- Runs again: as the job that is there, or as a new one.
+local function run_again(f, node)
+    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
+    local fin = call('HGET', P .. 'fin', id)
+    if fin then
+        local level = sub(fin, 2, 2)
+        unlink_ended(P, id, sub(fin, 1, 1))
+        zero_counts(P, id)
+        call('RPUSH', P .. 'ready:' .. level, id)
+        note_since(P, {id}, 1, 1)
+        if call('HEXISTS', P .. 'meta', 'paused') == 0 then
+            ring(P, 1)
+        end
+    elseif call('HEXISTS', P .. 'jobs', id) == 0 then
+        return launch(f, node)
+    end
+    set_step(f, node, '1')
+end
+
+-- The on_failure job may run once more; what is left of an old one goes.
+local function rearm(f, node)
+    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
+    local fin = call('HGET', P .. 'fin', id)
+    if not fin and call('HEXISTS', P .. 'jobs', id) == 1 then
+        return
+    end
+    if fin then
+        unlink_ended(P, id, sub(fin, 1, 1))
+        drop(P, {id}, 1, 1)
+    end
+    call('HDEL', f.F, 'r' .. format('%d', node))
+    set_step(f, node, '0')
+end
+
+-- changes ---------------------------------------------------------------------------------------------------------
+
+local function enter_flow(f, state)
+    local m = numbers_of(f)
+    if m.state ~= '0' then
+        call('ZREM', flow_ns .. 'flows:' .. m.state, f.id)
+    end
+    m.state = state
+    call('HSET', f.F, 'state', state, 'till', state == '0' and 0 or now)
+    if state ~= '0' then
+        call('ZADD', flow_ns .. 'flows:' .. state, now, f.id)
+        flow_ends = flow_ends + 1
+    end
+end
+
+local function count_failed(f, by)
+    local m = numbers_of(f)
+    m.failed = m.failed + by
+    call('HINCRBY', f.F, 'failed', by)
+end
+
+local function pass(f, node, s)
+    for to, many in string.gmatch(s.next, '(%d+)(%+?)') do
+        if many == '' or call('HINCRBY', f.F, 'w' .. to, -1) == 0 then
+            to = tonumber(to)
+            if step_state(f, to) == '0' then
+                launch(f, to)
+            end
+        end
+    end
+    if s.next == '' and node < numbers_of(f).steps and call('HINCRBY', f.F, 'open', -1) == 0 and
+       numbers_of(f).state == '0' then
+        enter_flow(f, '1')
+    end
+end
+
+local function fail_flow(f)
+    local m = numbers_of(f)
+    enter_flow(f, '2')
+    if m.n > m.steps and step_state(f, m.steps) == '0' then
+        launch(f, m.steps)
+    end
+    for node = 0, m.sib and m.steps - 1 or -1 do
+        if step_state(f, node) == '1' then
+            if read_step(f, node).policy == '1' then
+                count_failed(f, 1)
+            end
+            set_step(f, node, '4')
+            stop_job(f, node)
+        end
+    end
+end
+
+-- From one state to another, as queue/flow.h has it.
+local function change(f, node, from, to, s)
+    local passes = (from ~= '2' and from ~= '5') and (to == '2' or to == '5')
+    local was_down, is_down = from == '3' or from == '4', to == '3' or to == '4'
+    set_step(f, node, to)
+    if s.policy == '1' and was_down ~= is_down then
+        count_failed(f, is_down and 1 or -1)
+        local m = numbers_of(f)
+        if m.state == '2' and m.failed == 0 then
+            enter_flow(f, '0')
+        end
+    end
+    if passes then
+        pass(f, node, s)
+    end
+    if is_down and s.policy == '1' and numbers_of(f).state == '0' then
+        fail_flow(f)
+    end
+end
+
+-- The job ended: how is 2 completed, 3 dead, 4 cancelled. Any id.
+local function flow_ended(id, how, result)
+    local f, node = flow_of(id)
+    local from = f and step_state(f, node)
+    if not f or from == '2' or (how ~= '2' and from ~= '1') then
+        return
+    end
+    local s = read_step(f, node)
+    if how == '2' and result and result ~= '' then
+        call('HSET', f.F, 'r' .. format('%d', node), result)
+    elseif how ~= '2' and s.policy == '2' then
+        how = '5'
+    end
+    change(f, node, from, how, s)
+end
+
+-- The job that had ended is ready again. Any id.
+local function flow_revived(id)
+    local f, node = flow_of(id)
+    local from = f and step_state(f, node)
+    if from == '3' or from == '4' then
+        change(f, node, from, '1', read_step(f, node))
+    end
+end
+
+local function flow_flush()
+    put_gathered()
+    for _, f in pairs(flow_cache) do
+        if f and f.changed then
+            write_steps(f)
+        end
+    end
+end
+
+-- Removes flows, by id.
+local function drop_flows(ids)
+    for k = 1, #ids do
+        call('UNLINK', flow_ns .. 'flow:' .. ids[k], flow_ns .. 'flow:' .. ids[k] .. ':s')
+    end
+    spread('ZREM', flow_ns .. 'flows', ids, 1, #ids)
+end
+
+-- Removes the oldest that ended so, beyond `keep` or before `since` ms, at most n. Returns how many, and whether some are left.
+local function keep_flows(state, keep, since, n)
+    local key = flow_ns .. 'flows:' .. state
+    local over = call('ZCARD', key) - keep
+    if since then
+        over = max(over, call('ZCOUNT', key, '-inf', format('(%.0f', since)))
+    end
+    local some = min(over, n)
+    if some <= 0 then
+        return 0, over > 0
+    end
+    local popped, ids = call('ZPOPMIN', key, some), {}
+    for k = 1, #popped, 2 do
+        ids[#ids + 1] = popped[k]
+    end
+    drop_flows(ids)
+    return some, over > some
+end
+
+-- After flows ended: those beyond the number that is kept go.
+local function flow_retain(keep_done, keep_dead)
+    if flow_ends > 0 then
+        keep_flows('1', keep_done, nil, flow_ends + 100)
+        keep_flows('2', keep_dead, nil, flow_ends + 100)
+        keep_flows('3', keep_done, nil, flow_ends + 100)
+    end
+end
+
+-- For settle.lua: what ended, told to the flows when all else is written.
+local flow_notes = {}
+
+local function note_end(id, how, result)
+    if find(id, '~', 1, true) then
+        flow_notes[#flow_notes + 1] = {id, how, result}
+    end
+end
+
+local function tell_flows(P)
+    flow_begin(P)
+    for k = 1, #flow_notes do
+        flow_ended(unpack(flow_notes[k]))
+    end
+    flow_flush()
+end

@@ -1,0 +1,86 @@
+-- flow_look.lua - flows as they are stored
+--
+-- KEYS  <ns>:queues
+-- ARGV  "get", id                                      answers {name, state, n, steps, sib, at, till, states, s..., deps...} or nil
+--       "list", below (a score, or "+inf"), most       answers {id, score, {name, state, n, steps, sib, at, till}, ...}
+--       "inputs", id, node, first, most, bytes         answers {total, node, state, result, ...} or nil
+flow_ns = sub(KEYS[1], 1, -7)
+
+local HEAD = {'name', 'state', 'n', 'steps', 'sib', 'at', 'till'}
+
+local function get(id)
+    local F = flow_ns .. 'flow:' .. id
+    local st = call('GET', F .. ':s')
+    if not st then
+        return
+    end
+    local out = call('HMGET', F, unpack(HEAD))
+    local fields = {}
+    out[8] = st
+    for i = 0, #st - 1 do
+        fields[i + 1] = 's' .. i
+        fields[#st + i + 1] = 'd' .. i
+    end
+    local all = fetch('HMGET', F, fields, 1, #fields)
+    for i = 1, #all do
+        out[8 + i] = all[i] or ''
+    end
+    return out
+end
+
+local function list(below, most)
+    local found = call('ZRANGE', flow_ns .. 'flows', '(' .. below, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most, 'WITHSCORES')
+    local out = {}
+    for i = 1, #found, 2 do
+        out[#out + 1] = found[i]
+        out[#out + 1] = format('%.0f', tonumber(found[i + 1]))
+        out[#out + 1] = call('HMGET', flow_ns .. 'flow:' .. found[i], unpack(HEAD))
+    end
+    return out
+end
+
+-- The nodes before one; before on_failure: those that are down.
+local function before(F, st, node, steps)
+    local nodes = {}
+    if node < steps then
+        for i in string.gmatch(call('HGET', F, 'd' .. node) or '', '%d+') do
+            nodes[#nodes + 1] = tonumber(i)
+        end
+        return nodes
+    end
+    for i = 0, steps - 1 do
+        local state = sub(st, i + 1, i + 1)
+        if state == '3' or state == '4' then
+            nodes[#nodes + 1] = i
+        end
+    end
+    return nodes
+end
+
+local function inputs(id, node, first, most, bytes)
+    local F = flow_ns .. 'flow:' .. id
+    local st = call('GET', F .. ':s')
+    if not st or node >= #st then
+        return
+    end
+    local nodes = before(F, st, node, tonumber(call('HGET', F, 'steps')))
+    local out, used = {#nodes}, 0
+    for k = first + 1, min(first + most, #nodes) do
+        local field = 'r' .. nodes[k]
+        used = used + call('HSTRLEN', F, field)
+        if used > bytes and k > first + 1 then
+            break
+        end
+        out[#out + 1] = nodes[k]
+        out[#out + 1] = tonumber(sub(st, nodes[k] + 1, nodes[k] + 1))
+        out[#out + 1] = call('HGET', F, field) or ''
+    end
+    return out
+end
+
+if ARGV[1] == 'get' then
+    return get(ARGV[2])
+elseif ARGV[1] == 'list' then
+    return list(ARGV[2], ARGV[3])
+end
+return inputs(ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))

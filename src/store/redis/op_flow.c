@@ -1,0 +1,462 @@
+/*
+ * op_flow.c - flows; lua/flow.lua tells of their keys, and moves them when jobs end
+ *
+ * A flow is one call: its nodes as texts, which the scripts take apart where they need them.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "queue/flow.h"
+#include "store/redis/store_inner.h"
+
+/* One script with the set of queues as its key. */
+struct flow_call {
+    struct ls_redis_store *s;
+    enum ls_redis_lua script;
+    const struct lq_flow *flow; /* put */
+    struct lb_slice *arg;       /* the others */
+    size_t n_args;
+    uint64_t seq;
+};
+
+static const char *const no_queue = "";
+
+/* put ------------------------------------------------------------------------------------------------------------- */
+
+/* As lua/flow.lua has it under s<i>. */
+static void add_static(struct lb_buf *b, const struct lq_flow *f, uint32_t i)
+{
+    const struct lq_flow_node *n = &f->node[i];
+    lb_buf_add_fmt(b, "%d%d%d %" PRId64 " %s %.*s", n->level, (int)n->when, (int)n->policy,
+                   n->when_ms, n->queue, (int)n->kind.n, (const char *)n->kind.p);
+    for (uint32_t k = 0; k < n->n_next; k++)
+        lb_buf_add_fmt(b, "%c%u%s", k ? ',' : ' ', n->next[k],
+                       f->node[n->next[k]].n_deps > 1 ? "+" : "");
+}
+
+static void add_deps(struct lb_buf *b, const struct lq_flow_node *n)
+{
+    for (uint32_t k = 0; k < n->n_deps; k++)
+        lb_buf_add_fmt(b, "%s%u", k ? "," : "", n->dep[k]);
+}
+
+static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct flow_call *fc = ctx;
+    const struct lq_flow *f = fc->flow;
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < f->n_steps; i++)
+        open += f->node[i].n_next == 0;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 11 + 3 * (size_t)f->n);
+    ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
+    ls_redis_arg_str(cmd, fc->s->client);
+    ls_redis_arg_u64(cmd, fc->seq);
+    ls_redis_arg_int(cmd, repeat);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    ls_redis_arg_slice(cmd, f->id);
+    ls_redis_arg_slice(cmd, f->name);
+    ls_redis_arg_int(cmd, f->cancel_siblings);
+    ls_redis_arg_u64(cmd, f->n);
+    ls_redis_arg_u64(cmd, f->n_steps);
+    ls_redis_arg_u64(cmd, open);
+    for (uint32_t i = 0; i < f->n; i++) {
+        for (size_t k = 0; k < 3; k++)
+            ls_redis_arg_slice(cmd, fc->arg[3 * i + k]);
+    }
+    ls_redis_cmd_end(cmd);
+}
+
+/* The texts of all nodes: three each, in one buffer. */
+static int write_nodes(struct flow_call *fc, struct lb_buf *text, struct lb_arena *arena,
+                       lade_err *err)
+{
+    const struct lq_flow *f = fc->flow;
+    size_t *end = lb_arena_alloc(arena, 2 * (size_t)f->n * sizeof(*end));
+    fc->arg = lb_arena_alloc(arena, 3 * (size_t)f->n * sizeof(*fc->arg));
+    for (uint32_t i = 0; end && i < f->n; i++) {
+        add_static(text, f, i);
+        end[2 * i] = text->n;
+        add_deps(text, &f->node[i]);
+        end[2 * i + 1] = text->n;
+    }
+    if (!end || !fc->arg || text->failed)
+        return lb_fail_nomem(err, "flow");
+    for (uint32_t i = 0; i < f->n; i++) {
+        size_t from = i > 0 ? end[2 * i - 1] : 0;
+        fc->arg[3 * i] = lb_slice(text->p + from, end[2 * i] - from);
+        fc->arg[3 * i + 1] = lb_slice(text->p + end[2 * i], end[2 * i + 1] - end[2 * i]);
+        fc->arg[3 * i + 2] = f->node[i].body;
+    }
+    return 0;
+}
+
+static int check_bodies(const struct ls_redis_store *s, const struct lq_flow *f, lade_err *err)
+{
+    for (uint32_t i = 0; s->bulk_max > 0 && i < f->n; i++) {
+        if (f->node[i].body.n > (size_t)s->bulk_max)
+            return lb_fail(err, LADE_ETOOBIG, "flow",
+                           "step %u has %zu bytes, the server takes %" PRId64
+                           ": raise its proto-max-bulk-len",
+                           i, f->node[i].body.n, s->bulk_max);
+    }
+    return 0;
+}
+
+static int put(struct flow_call *fc, int64_t *answer, lade_err *err)
+{
+    struct ls_redis_ask ask = {encode_put, fc, "flow", false, &no_queue, 1};
+    struct ls_redis_conn *c;
+    lr_mutex_lock(&fc->s->admin.lock);
+    fc->seq = ++fc->s->put_seq;
+    int rc = ls_redis_link_conn(fc->s, &fc->s->admin, &c, err);
+    if (rc == 0)
+        rc = ls_redis_ask(fc->s, c, &ask, 1, err);
+    if (rc == 0) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+        *answer = ls_redis_read_int(&cur);
+        if (cur.bad)
+            rc = ls_redis_conn_fail_reply(c, "flow", err);
+    }
+    lr_mutex_unlock(&fc->s->admin.lock);
+    return rc;
+}
+
+int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err)
+{
+    struct flow_call fc = {.s = ls_redis_of(base), .flow = flow};
+    struct lb_buf text;
+    struct lb_arena arena;
+    int64_t answer = 0;
+    lb_buf_init(&text);
+    lb_arena_init(&arena);
+    int rc = check_bodies(fc.s, flow, err);
+    if (rc == 0)
+        rc = write_nodes(&fc, &text, &arena, err);
+    if (rc == 0)
+        rc = put(&fc, &answer, err);
+    if (rc == 0)
+        flow->outcome = answer ? LADE_DUPLICATE : 0;
+    lb_buf_fini(&text);
+    lb_arena_fini(&arena);
+    return rc;
+}
+
+/* the others ------------------------------------------------------------------------------------------------------- */
+
+static void encode_args(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct flow_call *fc = ctx;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, fc->script, 1, 1 + fc->n_args);
+    ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
+    for (size_t i = 0; i < fc->n_args; i++)
+        ls_redis_arg_slice(cmd, fc->arg[i]);
+    ls_redis_cmd_end(cmd);
+}
+
+/* Holds the admin link from here until `end_call`; on 0 *cur is at the answer. */
+static int begin_call(struct flow_call *fc, bool once, struct ls_redis_conn **c,
+                      struct ls_redis_cursor *cur, lade_err *err)
+{
+    struct ls_redis_ask ask = {encode_args, fc, "flow", once, &no_queue, 1};
+    lr_mutex_lock(&fc->s->admin.lock);
+    int rc = ls_redis_link_conn(fc->s, &fc->s->admin, c, err);
+    if (rc == 0)
+        rc = ls_redis_ask(fc->s, *c, &ask, 1, err);
+    if (rc == 0)
+        *cur = ls_redis_conn_reply(*c, 0);
+    return rc;
+}
+
+static int end_call(struct flow_call *fc, const struct ls_redis_conn *c,
+                    const struct ls_redis_cursor *cur, int rc, lade_err *err)
+{
+    if (rc == 0 && cur->bad)
+        rc = ls_redis_conn_fail_reply(c, "flow", err);
+    lr_mutex_unlock(&fc->s->admin.lock);
+    return rc;
+}
+
+/* A retry or a cancel whose answer is lost is not repeated, as an act on jobs is not. */
+int ls_redis_flow_act(struct lq_store *base, struct lb_slice id, enum lade_flow_verb verb,
+                      lade_err *err)
+{
+    static const int meaning[] = {0, LADE_NOT_FOUND, LADE_WRONG_STATE};
+    char digit = (char)('0' + (int)verb);
+    struct lb_slice arg[] = {lb_slice(&digit, 1), id};
+    struct flow_call fc = {.s = ls_redis_of(base),
+                           .script = LS_REDIS_LUA_FLOW_ACT,
+                           .arg = arg,
+                           .n_args = LB_ARRAY_LEN(arg)};
+    struct ls_redis_conn *c = NULL;
+    struct ls_redis_cursor cur = {0};
+    int64_t answer = 0;
+    int rc = begin_call(&fc, true, &c, &cur, err);
+    if (rc == 0)
+        answer = ls_redis_read_int(&cur);
+    rc = end_call(&fc, c, &cur, rc, err);
+    return rc < 0 ? rc : meaning[answer >= 0 && answer < 3 ? answer : 0];
+}
+
+/* look ------------------------------------------------------------------------------------------------------------- */
+
+struct look {
+    struct lb_arena *arena;
+    bool no_memory;
+};
+
+static struct lb_slice keep(struct look *l, struct lb_slice from)
+{
+    struct lb_mut m = lb_arena_copy(l->arena, from.p, from.n);
+    l->no_memory = l->no_memory || !m.p;
+    return lb_slice_of(m);
+}
+
+static int64_t read_number(struct ls_redis_cursor *cur)
+{
+    struct lb_slice text = ls_redis_read_bytes_or_null(cur);
+    char digits[24] = "";
+    if (text.n < sizeof(digits) && text.n > 0)
+        memcpy(digits, text.p, text.n);
+    return strtoll(digits, NULL, 10);
+}
+
+/* name, state, n, steps, sib, at, till */
+static void read_head(struct look *l, struct ls_redis_cursor *cur, struct lb_slice id,
+                      struct lq_flow_row *row)
+{
+    *row = (struct lq_flow_row){.id = keep(l, id)};
+    row->name = keep(l, ls_redis_read_bytes_or_null(cur));
+    row->state = (enum lade_flow_state)read_number(cur);
+    row->n = (uint32_t)read_number(cur);
+    row->n_steps = (uint32_t)read_number(cur);
+    row->cancel_siblings = read_number(cur) != 0;
+    row->created_ms = read_number(cur);
+    row->finished_ms = read_number(cur);
+}
+
+/* "level when policy ms queue kind ..." of a node; an unreadable one stays empty. */
+static void read_static(struct look *l, struct lb_slice text, struct lq_flow_node_row *node)
+{
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    struct lb_slice word[4] = {{0}};
+    for (size_t i = 0; i < LB_ARRAY_LEN(word) && p < end; i++) {
+        const uint8_t *blank = memchr(p, ' ', (size_t)(end - p));
+        word[i] = lb_slice(p, (size_t)((blank ? blank : end) - p));
+        p = blank ? blank + 1 : end;
+    }
+    node->policy = word[0].n == 3 ? (enum lade_flow_policy)(word[0].p[2] - '0') : LADE_FLOW_FAIL;
+    node->queue = (const char *)keep(l, word[2]).p;
+    node->kind = keep(l, word[3]);
+}
+
+/* "0,1,2" */
+static void read_deps(struct look *l, struct lb_slice text, struct lq_flow_node_row *node)
+{
+    uint32_t n = text.n > 0;
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == ',';
+    uint32_t *dep = lb_arena_alloc(l->arena, (n + 1) * sizeof(*dep));
+    l->no_memory = l->no_memory || !dep;
+    for (size_t i = 0, k = 0; dep && i < text.n; k++) {
+        dep[k] = 0;
+        for (; i < text.n && text.p[i] != ','; i++)
+            dep[k] = 10 * dep[k] + (uint32_t)(text.p[i] - '0');
+        i++;
+    }
+    node->dep = dep;
+    node->n_deps = n;
+}
+
+static void read_nodes(struct look *l, struct ls_redis_cursor *cur, struct lq_flow_row *row,
+                       size_t n_answers)
+{
+    struct lb_slice states = ls_redis_read_bytes(cur);
+    row->n = (uint32_t)states.n;
+    if (cur->bad || n_answers != 8 + 2 * states.n) {
+        cur->bad = true;
+        return;
+    }
+    struct lq_flow_node_row *node = lb_arena_alloc(l->arena, (row->n + 1) * sizeof(*node));
+    l->no_memory = l->no_memory || !node;
+    for (uint32_t i = 0; node && i < row->n; i++) {
+        node[i] =
+            (struct lq_flow_node_row){.state = (enum lade_flow_step_state)LB_MIN(
+                                          (unsigned)(states.p[i] - '0'), LADE_N_STEP_STATES - 1U)};
+        read_static(l, ls_redis_read_bytes(cur), &node[i]);
+    }
+    for (uint32_t i = 0; node && i < row->n; i++)
+        read_deps(l, ls_redis_read_bytes(cur), &node[i]);
+    row->node = node;
+}
+
+/* Room for n more rows. */
+static int reserve(struct lq_flow_row_vec *out, size_t n, lade_err *err)
+{
+    struct lq_flow_row *row = lb_arena_alloc(&out->arena, (out->n + n) * sizeof(*row));
+    if (!row)
+        return lb_fail_nomem(err, "flow");
+    if (out->n > 0)
+        memcpy(row, out->row, out->n * sizeof(*row));
+    out->row = row;
+    return 0;
+}
+
+int ls_redis_flow_get(struct lq_store *base, struct lb_slice id, struct lq_flow_row_vec *out,
+                      lade_err *err)
+{
+    struct lb_slice arg[] = {lb_slice_str("get"), id};
+    struct flow_call fc = {.s = ls_redis_of(base),
+                           .script = LS_REDIS_LUA_FLOW_LOOK,
+                           .arg = arg,
+                           .n_args = LB_ARRAY_LEN(arg)};
+    struct look l = {.arena = &out->arena};
+    struct ls_redis_conn *c = NULL;
+    struct ls_redis_cursor cur = {0};
+    bool found = false;
+    int rc = reserve(out, 1, err);
+    if (rc < 0)
+        return rc;
+    rc = begin_call(&fc, false, &c, &cur, err);
+    if (rc == 0 && ls_redis_peek(&cur) != LS_REDIS_NULL) {
+        size_t n = ls_redis_read_array(&cur);
+        read_head(&l, &cur, id, &out->row[out->n]);
+        read_nodes(&l, &cur, &out->row[out->n], n);
+        found = true;
+    }
+    rc = end_call(&fc, c, &cur, rc, err);
+    if (rc == 0 && l.no_memory)
+        rc = lb_fail_nomem(err, "flow");
+    if (rc < 0)
+        return rc;
+    out->n += found;
+    return found ? 0 : LADE_NOT_FOUND;
+}
+
+int ls_redis_flow_list(struct lq_store *base, lade_cursor *cursor, size_t limit,
+                       struct lq_flow_row_vec *out, lade_err *err)
+{
+    char most[24];
+    (void)snprintf(most, sizeof(most), "%zu", limit);
+    struct lb_slice arg[] = {lb_slice_str("list"),
+                             lb_slice_str(cursor->at[0] ? cursor->at : "+inf"), lb_slice_str(most)};
+    struct flow_call fc = {.s = ls_redis_of(base),
+                           .script = LS_REDIS_LUA_FLOW_LOOK,
+                           .arg = arg,
+                           .n_args = LB_ARRAY_LEN(arg)};
+    struct look l = {.arena = &out->arena};
+    struct ls_redis_conn *c = NULL;
+    struct ls_redis_cursor cur = {0};
+    size_t n = 0;
+    char below[sizeof(cursor->at)] = "";
+    int rc = reserve(out, limit, err);
+    if (rc < 0)
+        return rc;
+    rc = begin_call(&fc, false, &c, &cur, err);
+    size_t found = rc == 0 ? ls_redis_read_array(&cur) / 3 : 0;
+    for (; n < LB_MIN(found, limit) && !cur.bad; n++) {
+        struct lb_slice id = ls_redis_read_bytes(&cur), score = ls_redis_read_bytes(&cur);
+        (void)snprintf(below, sizeof(below), "%.*s", (int)LB_MIN(score.n, 32),
+                       (const char *)score.p);
+        (void)ls_redis_read_array(&cur);
+        read_head(&l, &cur, id, &out->row[out->n + n]);
+    }
+    rc = end_call(&fc, c, &cur, rc, err);
+    if (rc == 0 && l.no_memory)
+        rc = lb_fail_nomem(err, "flow");
+    if (rc < 0)
+        return rc;
+    out->n += n;
+    cursor->done = n < limit;
+    if (n > 0)
+        memcpy(cursor->at, below, sizeof(below));
+    return n == 0 ? LADE_EMPTY : 0;
+}
+
+static void read_inputs(struct look *l, struct ls_redis_cursor *cur, size_t n_answers, size_t max,
+                        struct lq_input_vec *out)
+{
+    out->total = (size_t)ls_redis_read_int(cur);
+    for (size_t i = 0; i < (n_answers - 1) / 3 && i < max && !cur->bad; i++) {
+        int64_t node = ls_redis_read_int(cur), state = ls_redis_read_int(cur);
+        struct lb_slice result = ls_redis_read_bytes(cur);
+        out->input[out->n++] =
+            (struct lq_input){(uint32_t)node, (enum lade_flow_step_state)state, keep(l, result)};
+    }
+}
+
+int ls_redis_flow_inputs(struct lq_store *base, struct lb_slice id, uint32_t node, size_t first,
+                         size_t max, struct lq_input_vec *out, lade_err *err)
+{
+    char text[4][24];
+    (void)snprintf(text[0], sizeof(text[0]), "%u", node);
+    (void)snprintf(text[1], sizeof(text[1]), "%zu", first);
+    (void)snprintf(text[2], sizeof(text[2]), "%zu", max);
+    (void)snprintf(text[3], sizeof(text[3]), "%u", LQ_INPUT_BYTES);
+    struct lb_slice arg[] = {lb_slice_str("inputs"), id,
+                             lb_slice_str(text[0]),  lb_slice_str(text[1]),
+                             lb_slice_str(text[2]),  lb_slice_str(text[3])};
+    struct flow_call fc = {.s = ls_redis_of(base),
+                           .script = LS_REDIS_LUA_FLOW_LOOK,
+                           .arg = arg,
+                           .n_args = LB_ARRAY_LEN(arg)};
+    struct look l = {.arena = out->arena};
+    struct ls_redis_conn *c = NULL;
+    struct ls_redis_cursor cur = {0};
+    bool found = false;
+    out->n = out->total = 0;
+    out->input = lb_arena_alloc(out->arena, (max + 1) * sizeof(*out->input));
+    if (!out->input)
+        return lb_fail_nomem(err, "inputs");
+    int rc = begin_call(&fc, false, &c, &cur, err);
+    if (rc == 0 && ls_redis_peek(&cur) != LS_REDIS_NULL) {
+        size_t n = ls_redis_read_array(&cur);
+        read_inputs(&l, &cur, n, max, out);
+        found = true;
+    }
+    rc = end_call(&fc, c, &cur, rc, err);
+    if (rc == 0 && l.no_memory)
+        rc = lb_fail_nomem(err, "inputs");
+    return rc < 0 ? rc : found ? 0 : LADE_NOT_FOUND;
+}
+
+/* check ------------------------------------------------------------------------------------------------------------ */
+
+static int check_flow(struct lq_store *base, struct lb_slice id, lq_finding_fn report, void *ctx,
+                      lade_err *err)
+{
+    struct flow_call fc = {
+        .s = ls_redis_of(base), .script = LS_REDIS_LUA_FLOW_CHECK, .arg = &id, .n_args = 1};
+    struct ls_redis_conn *c = NULL;
+    struct ls_redis_cursor cur = {0};
+    int rc = begin_call(&fc, false, &c, &cur, err);
+    size_t n = rc == 0 ? ls_redis_read_array(&cur) : 0;
+    for (size_t i = 0; i < n; i++) {
+        char line[256];
+        struct lb_slice text = ls_redis_read_bytes(&cur);
+        (void)snprintf(line, sizeof(line), "%.*s", (int)LB_MIN(text.n, sizeof(line) - 1),
+                       text.n ? (const char *)text.p : "");
+        if (!cur.bad)
+            report(ctx, "", line);
+    }
+    return end_call(&fc, c, &cur, rc, err);
+}
+
+int ls_redis_flows_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err)
+{
+    lade_cursor cursor = {0};
+    int rc = 0;
+    while (rc == 0 && !cursor.done) {
+        struct lq_flow_row_vec rows = {0};
+        lb_arena_init(&rows.arena);
+        rc = ls_redis_flow_list(base, &cursor, 100, &rows, err);
+        for (size_t i = 0; rc == 0 && i < rows.n; i++)
+            rc = check_flow(base, rows.row[i].id, report, ctx, err);
+        lb_arena_fini(&rows.arena);
+    }
+    return LB_MIN(rc, 0);
+}
