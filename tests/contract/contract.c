@@ -30,7 +30,6 @@ static const struct lq_store_ops *const stores[] = {
 #endif
 };
 
-/* Those behind the NULL need a store that has flows. */
 static const struct ct_group *const groups[] = {
     &ct_put_group,    &ct_unique_group,
     &ct_take_group,   &ct_settle_group,
@@ -95,10 +94,7 @@ int main(int argc, char **argv)
     if (!prepare(argc > 1 ? argv[1] : NULL))
         return 2;
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
-        if (groups[i])
-            n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
-        else if (!ct.ops->flow_put)
-            break;
+        n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     }
     int failed = _cmocka_run_group_tests(ct.ops->name, tests, n, NULL, NULL);
     ts_proxy_stop(proxy);
