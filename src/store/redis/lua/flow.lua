@@ -30,13 +30,13 @@ local function flow_at(id)
     return f
 end
 
--- The flow and the node of a job's id, or nil.
+-- The flow and the node of a job's id, as number and as text, or nil.
 local function flow_of(id)
-    local name, node = match(id, '^([^~]+)~(%d+)$')
+    local name, text = match(id, '^([^~]+)~(%d+)$')
     local f = name and flow_at(name)
-    node = tonumber(node)
+    local node = tonumber(text)
     if f and node < #f.st then
-        return f, node
+        return f, node, text
     end
 end
 
@@ -49,20 +49,17 @@ local function set_step(f, node, state)
     f.changed = true
 end
 
+-- What lies between the first and the last that changed, in one write: of a chain two digits.
 local function write_steps(f)
-    local nodes, parts, at = {}, {}, 1
+    local first, last, parts = math.huge, -1, {}
     for node in pairs(f.set) do
-        nodes[#nodes + 1] = node
+        first, last = min(first, node), max(last, node)
     end
-    table.sort(nodes)
-    for k = 1, #nodes do
-        parts[#parts + 1] = sub(f.st, at, nodes[k])
-        parts[#parts + 1] = f.set[nodes[k]]
-        at = nodes[k] + 2
+    for node = first, last do
+        parts[#parts + 1] = step_state(f, node)
     end
-    parts[#parts + 1] = sub(f.st, at)
-    f.st, f.set, f.changed = table.concat(parts), {}, false
-    call('SET', f.F .. ':s', f.st)
+    call('SETRANGE', f.F .. ':s', first, table.concat(parts))
+    f.changed = false
 end
 
 -- The flow's own numbers, read when they are needed.
@@ -74,14 +71,15 @@ local function numbers_of(f)
     return f.m
 end
 
+-- Its queue, policy, and what it is put by; the node as number or text.
 local function read_step(f, node)
-    local s = call('HGET', f.F, 's' .. node)
-    local level, when, policy, ms, queue, next = match(s, '^(%d)(%d)(%d) (%-?%d+) (%S+) %S+ ?(.*)$')
-    return {level = level, when = when, policy = policy, ms = tonumber(ms), queue = queue, next = next}
+    local level, when, policy, ms, queue =
+        match(call('HGET', f.F, 's' .. node), '^(%d)(%d)(%d) (%-?%d+) (%S+)')
+    return {level = level, when = when, policy = policy, ms = tonumber(ms), queue = queue}
 end
 
 local function job_of(f, node)
-    return f.id .. '~' .. format('%d', node)
+    return f.id .. '~' .. node
 end
 
 -- putting ---------------------------------------------------------------------------------------------------------
@@ -108,15 +106,17 @@ local function gather(P, queue, id, level, due, body)
     end
 end
 
-local function launch(f, node)
-    local s = read_step(f, node)
+-- The node as number and as text.
+local function launch(f, node, text)
+    local v = call('HMGET', f.F, 's' .. text, 'b' .. text)
+    local level, when, ms, queue = match(v[1], '^(%d)(%d)%d (%-?%d+) (%S+)')
     local due
-    if s.when ~= '0' then
-        due = s.ms + (s.when == '1' and now or 0)
+    if when ~= '0' then
+        due = ms + (when == '1' and now or 0)
+        due = due > now and due
     end
-    gather(flow_ns .. '{' .. s.queue .. '}:', s.queue, job_of(f, node), s.level, due and due > now and due,
-           call('HGET', f.F, 'b' .. format('%d', node)))
-    set_step(f, node, '1')
+    gather(flow_ns .. '{' .. queue .. '}:', queue, job_of(f, text), level, due, v[2])
+    f.set[node], f.changed = '1', true
 end
 
 local function put_lane(P, lane)
@@ -219,7 +219,7 @@ local function run_again(f, node)
             ring(P, 1)
         end
     elseif call('HEXISTS', P .. 'jobs', id) == 0 then
-        return launch(f, node)
+        return launch(f, node, tostring(node))
     end
     set_step(f, node, '1')
 end
@@ -235,7 +235,7 @@ local function rearm(f, node)
         unlink_ended(P, id, sub(fin, 1, 1))
         drop(P, {id}, 1, 1)
     end
-    call('HDEL', f.F, 'r' .. format('%d', node))
+    call('HDEL', f.F, 'r' .. node)
     set_step(f, node, '0')
 end
 
@@ -260,16 +260,16 @@ local function count_failed(f, by)
     call('HINCRBY', f.F, 'failed', by)
 end
 
-local function pass(f, node, s)
-    for to, many in string.gmatch(s.next, '(%d+)(%+?)') do
-        if many == '' or call('HINCRBY', f.F, 'w' .. to, -1) == 0 then
-            to = tonumber(to)
+local function pass(f, node, next)
+    for text, many in string.gmatch(next, '(%d+)(%+?)') do
+        if many == '' or call('HINCRBY', f.F, 'w' .. text, -1) == 0 then
+            local to = tonumber(text)
             if step_state(f, to) == '0' then
-                launch(f, to)
+                launch(f, to, text)
             end
         end
     end
-    if s.next == '' and node < numbers_of(f).steps and call('HINCRBY', f.F, 'open', -1) == 0 and
+    if next == '' and node < numbers_of(f).steps and call('HINCRBY', f.F, 'open', -1) == 0 and
        numbers_of(f).state == '0' then
         enter_flow(f, '1')
     end
@@ -279,7 +279,7 @@ local function fail_flow(f)
     local m = numbers_of(f)
     enter_flow(f, '2')
     if m.n > m.steps and step_state(f, m.steps) == '0' then
-        launch(f, m.steps)
+        launch(f, m.steps, tostring(m.steps))
     end
     for node = 0, m.sib and m.steps - 1 or -1 do
         if step_state(f, node) == '1' then
@@ -293,11 +293,12 @@ local function fail_flow(f)
 end
 
 -- From one state to another, as queue/flow.h has it.
-local function change(f, node, from, to, s)
+local function change(f, node, to, policy, next)
+    local from = step_state(f, node)
     local passes = (from ~= '2' and from ~= '5') and (to == '2' or to == '5')
     local was_down, is_down = from == '3' or from == '4', to == '3' or to == '4'
     set_step(f, node, to)
-    if s.policy == '1' and was_down ~= is_down then
+    if policy == '1' and was_down ~= is_down then
         count_failed(f, is_down and 1 or -1)
         local m = numbers_of(f)
         if m.state == '2' and m.failed == 0 then
@@ -305,35 +306,35 @@ local function change(f, node, from, to, s)
         end
     end
     if passes then
-        pass(f, node, s)
+        pass(f, node, next)
     end
-    if is_down and s.policy == '1' and numbers_of(f).state == '0' then
+    if is_down and policy == '1' and numbers_of(f).state == '0' then
         fail_flow(f)
     end
 end
 
 -- The job ended: how is 2 completed, 3 dead, 4 cancelled. Any id.
 local function flow_ended(id, how, result)
-    local f, node = flow_of(id)
+    local f, node, text = flow_of(id)
     local from = f and step_state(f, node)
     if not f or from == '2' or (how ~= '2' and from ~= '1') then
         return
     end
-    local s = read_step(f, node)
+    local policy, next = match(call('HGET', f.F, 's' .. text), '^%d%d(%d) %S+ %S+ %S+ ?(.*)$')
     if how == '2' and result and result ~= '' then
-        call('HSET', f.F, 'r' .. format('%d', node), result)
-    elseif how ~= '2' and s.policy == '2' then
+        call('HSET', f.F, 'r' .. text, result)
+    elseif how ~= '2' and policy == '2' then
         how = '5'
     end
-    change(f, node, from, how, s)
+    change(f, node, how, policy, next)
 end
 
 -- The job that had ended is ready again. Any id.
 local function flow_revived(id)
-    local f, node = flow_of(id)
+    local f, node, text = flow_of(id)
     local from = f and step_state(f, node)
     if from == '3' or from == '4' then
-        change(f, node, from, '1', read_step(f, node))
+        change(f, node, '1', read_step(f, text).policy, '')
     end
 end
 
