@@ -47,9 +47,8 @@ static int check_store(const lade *q, lade_err *err)
 {
     if (q->store->ops->flow_put)
         return 0;
-    return lb_fail(
-        err, LADE_EUNSUPPORTED, "flow",
-        "the store %s has no workflows yet; use sqlite: or memory:", q->store->ops->name);
+    return lb_fail(err, LADE_EUNSUPPORTED, "flow", "the store %s has no workflows",
+                   q->store->ops->name);
 }
 
 static int check_id(const char *id, lade_err *err)
