@@ -10,7 +10,11 @@
  * handlers therefore get no prefetch at all, and a backlog of slow jobs spreads over all workers; fast ones are taken by
  * the hundred. Failing trips are repeated with backoff, for as long as it takes: outcomes wait in their bounded list,
  * nothing new is taken, leases go on being renewed (C-001, C-002).
+ *
+ * While slots work off runs (slot.c) this thread is never away for long: it looks each millisecond, before it waits in the store too,
+ * whether one of them got stuck. During a trip it cannot, but then no outcome could leave either.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,6 +25,8 @@
 #define IDLE_WAIT \
     (5 * LADE_SECOND) /* longest silent wait in the store: a lost bell costs no more */
 #define DRAIN_WAIT (100 * LADE_MILLISECOND)
+#define RUN_LOOK \
+    LADE_MILLISECOND /* how long a run may take before what is left of it is taken back */
 #define LINGER \
     INT64_C(100000) /* ns that fast outcomes may wait for company while slots have work */
 #define BACKOFF_FIRST (50 * LADE_MILLISECOND)
@@ -37,8 +43,10 @@ struct fetch {
     const char *order[LQ_LANES_MAX]; /* queues in the order of this trip */
     int64_t trip;                    /* moving average of a trip's time */
     int64_t backoff, logged_at;
-    int64_t next_due; /* monotonic, from the last empty take; LB_FOREVER = none */
-    bool empty;       /* the last take found nothing */
+    uint64_t n_begun;   /* of the worker, at the last look */
+    int64_t stalled_at; /* since when it has been the same */
+    int64_t next_due;   /* monotonic, from the last empty take; LB_FOREVER = none */
+    bool empty;         /* the last take found nothing */
 };
 
 /* The next trip's outcomes, under the lock. */
@@ -75,7 +83,8 @@ static size_t want(const struct fetch *f)
     size_t held = w->n_queued + w->n_running;
     if (held >= room)
         return 0;
-    size_t free_slots = (size_t)w->concurrency - LB_MIN(w->n_running, (size_t)w->concurrency);
+    size_t busy = w->n_running - LB_MIN(w->n_in_runs, w->n_running);
+    size_t free_slots = (size_t)w->concurrency - LB_MIN(busy, (size_t)w->concurrency);
     bool hungry = w->n_queued < free_slots || room - held >= room / 4;
     return hungry || f->n > 0 ? LB_MIN(room - held, LQ_TAKE_MAX)
                               : 0; /* else not worth a trip of its own */
@@ -152,50 +161,75 @@ static void count_outcome(lade_worker_stats *st, const struct lade_job *job)
     }
 }
 
-/* After a trip that held: the jobs are the store's again. */
+/* The list's holds; jobs of one haul mostly follow each other. Without the lock. */
+static void drop_jobs(struct fetch *f)
+{
+    struct lq_haul *haul = NULL;
+    size_t free = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->job[i]->haul != haul) {
+            if (free > 0)
+                lq_haul_drop(haul, free);
+            haul = f->job[i]->haul;
+            free = 0;
+        }
+        free += lq_job_let_go(f->job[i]) ? 1 : 0;
+    }
+    if (free > 0)
+        lq_haul_drop(haul, free);
+    f->n = 0;
+}
+
+/* After a trip that held: the jobs are the store's again. They are all that is in `settling`. */
 static void release_settled(struct fetch *f)
 {
     struct lade_worker *w = f->w;
+    lade_worker_stats sum = {0};
     size_t stale = 0;
-    lr_mutex_lock(&w->lock);
-    w->store_away = false;
     for (size_t i = 0; i < f->n; i++) {
         if (f->settle[i].outcome == LADE_STALE)
             stale++;
         else
-            count_outcome(&w->stats, f->job[i]);
-        f->job[i]->lost = f->settle[i].outcome == LADE_STALE;
-        lq_worker_remove(w, f->job[i]);
+            count_outcome(&sum, f->job[i]);
     }
+    lr_mutex_lock(&w->lock);
+    w->store_away = false;
+    assert(w->n_settling == f->n);
+    lb_list_init(&w->settling);
+    w->n_settling = 0;
+    w->stats.completed += sum.completed;
+    w->stats.retried += sum.retried;
+    w->stats.dead += sum.dead;
+    w->stats.snoozed += sum.snoozed;
+    w->stats.cancelled += sum.cancelled;
+    w->stats.discarded += sum.discarded;
     w->stats.lost += stale;
     if (w->phase >= LQ_PHASE_STOPPING)
         lr_event_raise(&w->control);
     lr_mutex_unlock(&w->lock);
     for (size_t i = 0; i < f->n && stale > 0; i++) {
-        if (f->job[i]->lost)
+        if (f->settle[i].outcome == LADE_STALE)
             lq_worker_log(w, "job %s in %s: the lease was lost, its outcome is refused",
                           lade_job_id(f->job[i]), f->job[i]->queue);
     }
-    lr_mutex_lock(&w->lock);
-    for (size_t i = 0; i < f->n; i++)
-        lq_job_drop(w, f->job[i]);
-    lr_mutex_unlock(&w->lock);
-    f->n = 0;
+    drop_jobs(f);
 }
 
 /* queue name in the worker's own memory of a lane of this trip */
 static void fill_jobs(struct fetch *f, struct lq_haul *haul)
 {
     for (size_t i = 0; i < haul->vec.n; i++) {
-        haul->job[i] = (struct lade_job){.worker = f->w,
-                                         .haul = haul,
-                                         .leased = &haul->vec.job[i],
-                                         .queue = f->order[haul->vec.job[i].lane],
-                                         .holders = 1,
-                                         .deadline = LB_FOREVER,
-                                         .cancel_event = {-1},
-                                         .retry_in = -1,
-                                         .snooze_for = -1};
+        struct lade_job *job = &haul->job[i];
+        memset(job, 0, offsetof(struct lade_job, body));
+        job->worker = f->w;
+        job->haul = haul;
+        job->leased = &haul->vec.job[i];
+        job->queue = f->order[haul->vec.job[i].lane];
+        job->holders = 1;
+        job->stage = LQ_STAGE_WAITS;
+        job->deadline = LB_FOREVER;
+        job->cancel_event.fd = -1;
+        job->retry_in = job->snooze_for = -1;
     }
     haul->live = haul->vec.n;
 }
@@ -212,8 +246,10 @@ static bool accept(struct fetch *f, struct lq_haul *haul)
         return false;
     fill_jobs(f, haul);
     lr_mutex_lock(&w->lock);
-    for (size_t i = 0; i < haul->vec.n; i++)
+    for (size_t i = 0; i < haul->vec.n; i++) {
+        haul->job[i].number = ++w->n_taken;
         lq_worker_push(w, &haul->job[i], LQ_PLACE_QUEUED);
+    }
     lq_slots_start(w);
     if (w->phase >= LQ_PHASE_STOPPING)
         lr_event_raise(&w->control);
@@ -245,6 +281,14 @@ static void note_due(struct fetch *f, const struct lq_leased_vec *vec)
         f->next_due = lb_deadline_in(lb_ns_of_ms(vec->next_due_ms - vec->now_ms));
 }
 
+/* Asleep until somebody calls or the time comes. Under the lock. */
+static void sleep_here(struct lade_worker *w, int64_t until)
+{
+    w->fetch_asleep = true;
+    (void)lr_cond_wait(&w->fetch_wake, &w->lock, until);
+    w->fetch_asleep = false;
+}
+
 static void back_off(struct fetch *f, const lade_err *err)
 {
     struct lade_worker *w = f->w;
@@ -257,11 +301,9 @@ static void back_off(struct fetch *f, const lade_err *err)
     int64_t until = now + f->backoff / 2 + (int64_t)lb_rand_below((uint64_t)f->backoff / 2 + 1);
     lr_mutex_lock(&w->lock);
     w->store_away = true;
-    while (lb_clock_mono() < until && w->phase < LQ_PHASE_ENDED) {
-        w->fetch_asleep = true;
-        (void)lr_cond_wait(&w->fetch_wake, &w->lock, until);
-        w->fetch_asleep = false;
-    }
+    (void)lq_slots_recall(w, LB_FOREVER); /* nobody looks after runs while we sleep */
+    while (lb_clock_mono() < until && w->phase < LQ_PHASE_ENDED)
+        sleep_here(w, until);
     /* what was lost meanwhile is not ours to settle */
     size_t kept = 0;
     for (size_t i = 0; i < f->n; i++) {
@@ -269,7 +311,7 @@ static void back_off(struct fetch *f, const lade_err *err)
             lq_worker_remove(w, f->job[i]);
             lq_worker_note_dropped(w, lade_job_id(f->job[i]));
             w->stats.lost++;
-            lq_job_drop(w, f->job[i]);
+            lq_job_drop(f->job[i]);
             continue;
         }
         f->job[kept++] = f->job[i];
@@ -295,9 +337,12 @@ static int compare_leases(const void *a, const void *b)
 static void arrange(struct fetch *f)
 {
     bool hand_back = false;
-    for (size_t i = 0; i < f->n; i++)
+    bool sorted = true;
+    for (size_t i = 0; i < f->n; i++) {
         hand_back = hand_back || f->job[i]->settle.to == LQ_TO_READY;
-    if (!hand_back)
+        sorted = sorted && (i == 0 || compare_leases(&f->job[i - 1], &f->job[i]) <= 0);
+    }
+    if (!hand_back && !sorted)
         qsort(f->job, f->n, sizeof(f->job[0]), compare_leases);
     for (size_t i = 0; i < f->n; i++)
         f->settle[i] = f->job[i]->settle;
@@ -356,13 +401,55 @@ static bool is_drained(struct fetch *f)
     return true;
 }
 
+/* Looks after runs that take longer than they should; when to look again. Under the lock. */
+static int64_t look_after_runs(struct lade_worker *w)
+{
+    if (w->n_runs == 0)
+        return LB_FOREVER;
+    int64_t now = lb_clock_mono();
+    size_t n_queued = w->n_queued;
+    (void)lq_slots_recall(w, now - RUN_LOOK); /* it is us whom it would ring for */
+    if (w->n_queued > n_queued)
+        lq_slots_start(w);
+    return w->n_runs > 0 ? now + RUN_LOOK : LB_FOREVER;
+}
+
+/*
+ * Jobs were prefetched for slots that have become slow: all are busy, and for a fifth of the lease none has come for the next.
+ * They go back, as others may have slots free. Returns when to look again. Under the lock.
+ */
+static int64_t look_after_stall(struct fetch *f)
+{
+    struct lade_worker *w = f->w;
+    if (w->n_queued == 0 || w->phase != LQ_PHASE_RUNNING) {
+        f->stalled_at = 0;
+        return LB_FOREVER;
+    }
+    int64_t now = lb_clock_mono();
+    if (f->n_begun != w->n_begun || f->stalled_at == 0) {
+        f->n_begun = w->n_begun;
+        f->stalled_at = now;
+    }
+    bool all_busy = w->n_slots - w->n_stuck >= (size_t)w->concurrency && w->n_idle_slots == 0;
+    if (!all_busy || now - f->stalled_at < w->lease / 5)
+        return LB_MAX(f->stalled_at, now - w->lease / 10) + w->lease / 5;
+    f->stalled_at = now;
+    w->mean_run = LB_MAX(w->mean_run, w->lease / 5);
+    lq_worker_hand_back(w);
+    return LB_FOREVER;
+}
+
 /* Nothing to settle and nothing to take: waits in the store for its bell. */
 static void wait_in_store(struct fetch *f, const char *incarnation)
 {
     struct lade_worker *w = f->w;
     lr_mutex_lock(&w->lock);
+    for (int64_t at;
+         w->n_done == 0 && w->phase == LQ_PHASE_RUNNING && (at = look_after_runs(w)) != LB_FOREVER;)
+        sleep_here(w, at);
     bool idle = w->n_queued + w->n_running + w->n_done == 0;
     bool ours = strcmp(incarnation, w->incarnation) == 0; /* not given up since the take */
+    int64_t stall_at = w->n_queued > 0 ? lb_deadline_in(w->lease / 5) : LB_FOREVER;
     bool wait = w->n_done == 0 && w->phase == LQ_PHASE_RUNNING && w->registered && ours;
     w->fetch_in_store = wait;
     memcpy(w->waits_as, incarnation, sizeof(w->waits_as));
@@ -379,6 +466,7 @@ static void wait_in_store(struct fetch *f, const char *incarnation)
     lade_err err = {0};
     int64_t deadline =
         LB_MIN(f->next_due, lb_deadline_in(w->drain && idle ? DRAIN_WAIT : IDLE_WAIT));
+    deadline = LB_MIN(deadline, stall_at);
     int rc = w->q->store->ops->wait(w->q->store, incarnation, lq_worker_lanes(w), deadline, &err);
     lr_mutex_lock(&w->lock);
     w->fetch_in_store = false;
@@ -394,14 +482,14 @@ static bool sleep_until_work(struct fetch *f, size_t *n_want, char *incarnation)
     lr_mutex_lock(&w->lock);
     int64_t linger_until = lb_clock_mono() + LINGER;
     for (;;) {
+        int64_t stall_at = look_after_stall(f);
         if (f->n == 0 && !(should_linger(f) && lb_clock_mono() < linger_until))
             collect(f);
         *n_want = want(f);
         if (w->phase == LQ_PHASE_ENDED || f->n > 0 || *n_want > 0)
             break;
-        w->fetch_asleep = true;
-        (void)lr_cond_wait(&w->fetch_wake, &w->lock, w->n_done > 0 ? linger_until : LB_FOREVER);
-        w->fetch_asleep = false;
+        int64_t look_at = LB_MIN(look_after_runs(w), stall_at);
+        sleep_here(w, w->n_done > 0 ? LB_MIN(linger_until, look_at) : look_at);
     }
     bool ended = w->phase == LQ_PHASE_ENDED;
     w->taking = !ended && *n_want > 0;
@@ -461,7 +549,7 @@ void lq_fetch_run(void *worker)
     for (size_t i = 0; i < f->n;
          i++) { /* given up by run.c: the leases run out and others take over */
         lq_worker_remove(w, f->job[i]);
-        lq_job_drop(w, f->job[i]);
+        lq_job_drop(f->job[i]);
     }
     lr_mutex_unlock(&w->lock);
     lb_free(f);

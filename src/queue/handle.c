@@ -85,7 +85,7 @@ uint64_t lade_job_fence(const lade_job *job)
 
 int64_t lade_job_time_left(const lade_job *job)
 {
-    int64_t left = job->deadline - lb_clock_mono();
+    int64_t left = atomic_load_explicit(&job->deadline, memory_order_relaxed) - lb_clock_mono();
     return LB_MAX(left, 0);
 }
 

@@ -336,25 +336,24 @@ int lq_job_decode(struct lb_mut body, struct lq_job *out, lade_err *err)
                        "envelope version %d is not %d; is a newer lade writing?",
                        body.n ? body.p[0] : 0, LQ_BODY_VERSION);
     struct lq_unpack u = {body.p + 2, body.p + body.n, false};
-    struct lq_job job = {.level = body.p[1] - '0',
-                         .content_type = "",
-                         .max_attempts = LQ_MAX_ATTEMPTS_DEFAULT,
-                         .timeout_ms = LQ_TIMEOUT_DEFAULT_MS,
-                         .headers = {body.p + body.n, 0}};
+    *out = (struct lq_job){.level = body.p[1] - '0',
+                           .content_type = "",
+                           .max_attempts = LQ_MAX_ATTEMPTS_DEFAULT,
+                           .timeout_ms = LQ_TIMEOUT_DEFAULT_MS,
+                           .headers = {body.p + body.n, 0}};
     struct lb_mut kind = {0};
     struct lb_mut type = {0};
-    unpack_fields(&u, &job, &kind, &type);
-    if (u.bad || job.level < 0 || job.level >= LQ_N_LEVELS)
+    unpack_fields(&u, out, &kind, &type);
+    if (u.bad || out->level < 0 || out->level >= LQ_N_LEVELS)
         return lb_fail(err, LADE_EFORMAT, "decode",
                        "envelope of %zu bytes is damaged near byte %td", body.n, u.p - body.p);
-    terminate_headers(&job);
+    terminate_headers(out);
     kind.p[kind.n] = 0;
-    job.kind = (char *)kind.p;
+    out->kind = (char *)kind.p;
     if (type.n > 0) {
         type.p[type.n] = 0;
-        job.content_type = (char *)type.p;
+        out->content_type = (char *)type.p;
     }
-    *out = job;
     return 0;
 }
 

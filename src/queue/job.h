@@ -60,7 +60,7 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *spec, int64_t now_ms
 
 /*
  * Decodes in place: body.p[body.n] must be writable. On 0 the strings in *out point into body. On -LADE_EFORMAT body is
- * unchanged and err says at which byte.
+ * unchanged, *out is worth nothing, and err says at which byte.
  */
 LADE_CHECKED int lq_job_decode(struct lb_mut body, struct lq_job *out, lade_err *err);
 

@@ -58,6 +58,7 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
     if (rc == 0 && ours) {
         w->renewed_at = began;
         w->registered = true;
+        atomic_store(&w->lease_until, began + w->lease);
         ring = lq_worker_wake_fetch(w);
     } else if (rc == LADE_STALE && ours) {
         lq_worker_lose(w);

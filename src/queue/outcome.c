@@ -48,9 +48,12 @@ static int64_t retry_delay_ms(const struct lade_job *job)
 static void record(struct lade_job *job, enum lq_event event, int attempts, struct lb_slice error)
 {
     struct lb_slice old = lb_slice_of(job->leased->history);
+    int64_t now_ms = lq_client_now_ms(job->worker->q);
+    /* The wall clock is read here only: most jobs succeed and have no history. */
+    int64_t took_ms = job->started_at ? (lb_clock_mono() - job->started_at) / LADE_MILLISECOND : 0;
     struct lq_record r = {.number = attempts > lq_history_attempts(old) ? job->attempt : 0,
-                          .started_ms = job->started_ms,
-                          .ended_ms = lq_client_now_ms(job->worker->q),
+                          .started_ms = now_ms - took_ms,
+                          .ended_ms = now_ms,
                           .event = event,
                           .worker = lb_slice_str(job->worker->name),
                           .error = error};

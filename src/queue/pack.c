@@ -68,8 +68,8 @@ static uint64_t read_big_endian(struct lq_unpack *u, size_t n)
         u->bad = true;
         return 0;
     }
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
+    uint64_t v = u->p[0];
+    for (size_t i = 1; i < n; i++)
         v = (v << 8) | u->p[i];
     u->p += n;
     return v;

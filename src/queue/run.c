@@ -113,10 +113,13 @@ struct control {
     bool ring;     /* the fetch thread waits in the store and must hear */
 };
 
-/* running -> done although the handler still runs. Under the lock. */
+/* running -> done although the handler still runs, unless it is just back. Under the lock. */
 static void abandon(struct control *c, struct lade_job *job, enum lq_ending ending)
 {
     struct lade_worker *w = c->w;
+    uint8_t started = LQ_STAGE_STARTED;
+    if (job->lost || !atomic_compare_exchange_strong(&job->stage, &started, LQ_STAGE_ABANDONED))
+        return;
     lq_outcome_settle(job, ending, LADE_RETRY);
     lq_worker_remove(w, job);
     lq_worker_push(w, job, LQ_PLACE_DONE);
@@ -131,20 +134,25 @@ static int64_t check_deadlines(struct control *c, int64_t now)
 {
     struct lade_worker *w = c->w;
     int64_t next = LB_FOREVER;
+    /* A slot that sets a deadline from here on sees this and waits for the lock, or we see its deadline. */
+    atomic_store(&w->next_deadline, LB_FOREVER);
     lb_list_each_safe (it, &w->running) {
         struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
-        if (job->deadline <= now && job->abandon_at == 0) {
+        int64_t deadline = atomic_load(&job->deadline);
+        if (atomic_load(&job->stage) != LQ_STAGE_STARTED)
+            continue;
+        if (deadline <= now && job->abandon_at == 0) {
             if (!lade_job_cancelled(job))
                 w->stats.timed_out++;
             lq_job_cancel(job, LQ_CANCEL_TIMEOUT);
             job->abandon_at = now + w->cancel_grace;
         }
-        if (job->abandon_at != 0 && job->abandon_at <= now && !job->claimed && !job->lost) {
+        if (job->abandon_at != 0 && job->abandon_at <= now && !job->lost) {
             abandon(c, job, LQ_ENDING_ABANDONED);
             continue;
         }
         int64_t at =
-            job->abandon_at != 0 ? LB_MAX(job->abandon_at, now + LADE_MILLISECOND) : job->deadline;
+            job->abandon_at != 0 ? LB_MAX(job->abandon_at, now + LADE_MILLISECOND) : deadline;
         next = LB_MIN(next, at);
     }
     return next;
@@ -156,7 +164,7 @@ static int64_t check_lease(struct control *c, int64_t now, bool *lost)
     struct lade_worker *w = c->w;
     if (!w->registered)
         return LB_FOREVER;
-    int64_t until = w->renewed_at + w->lease;
+    int64_t until = atomic_load(&w->lease_until);
     if (now < until)
         return until;
     *lost = true;
@@ -176,17 +184,12 @@ static int64_t check_slots(struct control *c, int64_t now)
 
 /* Stopping --------------------------------------------------------------------------------------------------------- */
 
-/* Jobs that no slot has begun go back at once, the last first: each goes to the head of its level, and so they stand in
- * their old order again. Under the lock. */
+/* Jobs that no slot has begun go back at once. Under the lock. */
 static void hand_back_queued(struct control *c)
 {
     struct lade_worker *w = c->w;
-    while (w->n_queued > 0) {
-        struct lade_job *job = LB_CONTAINER_OF(w->queued.prev, struct lade_job, node);
-        lq_outcome_settle(job, LQ_ENDING_HANDBACK, LADE_RETRY);
-        lq_worker_remove(w, job);
-        lq_worker_push(w, job, LQ_PLACE_DONE);
-    }
+    c->ring = lq_slots_recall(w, LB_FOREVER) || c->ring;
+    lq_worker_hand_back(w);
     lr_cond_wake_all(&w->slot_wake);
     c->ring = lq_worker_wake_fetch(w) || c->ring;
 }
@@ -207,8 +210,7 @@ static void leave_handlers_behind(struct control *c)
     for (struct lb_list *it = list->prev, *before_it = it->prev; it != list;
          it = before_it, before_it = it->prev) {
         struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
-        if (!job->claimed && !job->lost)
-            abandon(c, job, LQ_ENDING_HANDBACK);
+        abandon(c, job, LQ_ENDING_HANDBACK);
     }
 }
 
@@ -275,7 +277,7 @@ static bool look(struct control *c, int64_t *next)
     *next = LB_MIN(*next, check_slots(c, now));
     *next = LB_MIN(*next, advance_phase(c, now));
     bool over = is_over(c, now, next);
-    w->next_deadline = *next;
+    atomic_store(&w->next_deadline, *next);
     size_t unsettled = w->n_done + w->n_settling;
     lr_mutex_unlock(&w->lock);
     if (c->ring)
@@ -316,7 +318,7 @@ static void drop_list(struct lade_worker *w, struct lb_list *list)
     while (!lb_list_is_empty(list)) {
         struct lade_job *job = LB_CONTAINER_OF(list->next, struct lade_job, node);
         lq_worker_remove(w, job);
-        lq_job_drop(w, job);
+        lq_job_drop(job);
     }
 }
 

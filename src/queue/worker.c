@@ -13,39 +13,72 @@
 
 void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place place)
 {
-    struct lb_list *const list[] = {&w->queued, &w->running, &w->done, &w->settling};
-    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done, &w->n_settling};
     job->place = place;
-    lb_list_push_back(list[place], &job->node);
-    (*count[place])++;
+    lb_list_push_back(&w->list[place], &job->node);
+    w->n_list[place]++;
+}
+
+void lq_worker_put_back(struct lade_worker *w, struct lade_job *job)
+{
+    /* Few are before it: only others that came back. */
+    struct lb_list *at = w->queued.next;
+    while (at != &w->queued && LB_CONTAINER_OF(at, struct lade_job, node)->number < job->number)
+        at = at->next;
+    job->place = LQ_PLACE_QUEUED;
+    lb_list_insert_after(at->prev, &job->node);
+    w->n_queued++;
+}
+
+/* The last first: each goes to the head of its level, and so they stand in their old order again. */
+void lq_worker_hand_back(struct lade_worker *w)
+{
+    while (w->n_queued > 0) {
+        struct lade_job *job = LB_CONTAINER_OF(w->queued.prev, struct lade_job, node);
+        lq_outcome_settle(job, LQ_ENDING_HANDBACK, LADE_RETRY);
+        lq_worker_remove(w, job);
+        lq_worker_push(w, job, LQ_PLACE_DONE);
+    }
 }
 
 void lq_worker_remove(struct lade_worker *w, struct lade_job *job)
 {
-    size_t *const count[] = {&w->n_queued, &w->n_running, &w->n_done, &w->n_settling};
     lb_list_del(&job->node);
-    (*count[job->place])--;
+    w->n_list[job->place]--;
 }
 
-static void free_haul(struct lq_haul *haul)
+void lq_haul_drop(struct lq_haul *haul, size_t n)
 {
+    if (atomic_fetch_sub_explicit(&haul->live, n, memory_order_acq_rel) != n)
+        return;
     lb_arena_fini(&haul->vec.arena);
     lb_free(haul);
 }
 
-void lq_job_drop(struct lade_worker *w, struct lade_job *job)
+bool lq_job_let_go(struct lade_job *job)
 {
-    (void)w;
-    assert(job->holders > 0);
-    if (--job->holders > 0)
-        return;
-    lr_event_fini(&job->cancel_event);
+    /* A sole holder need not pay for the exchange. */
+    if (atomic_load_explicit(&job->holders, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&job->holders, 1, memory_order_acq_rel) != 1)
+        return false;
+    if (job->cancel_event.fd >= 0)
+        lr_event_fini(&job->cancel_event);
     lb_buf_fini(&job->error);
     lb_buf_fini(&job->result);
     lb_buf_fini(&job->history);
+<<<<<<< HEAD
     lq_inputs_free(job->inputs);
     if (--job->haul->live == 0)
         free_haul(job->haul);
+=======
+    return true;
+}
+
+void lq_job_drop(struct lade_job *job)
+{
+    struct lq_haul *haul = job->haul;
+    if (lq_job_let_go(job))
+        lq_haul_drop(haul, 1);
+>>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 }
 
 void lq_job_cancel(struct lade_job *job, enum lq_cancel cause)
@@ -97,7 +130,7 @@ static void lose_all(struct lade_worker *w, struct lb_list *list)
             lq_worker_note_dropped(w, lade_job_id(job));
         lq_worker_remove(w, job);
         w->stats.lost++;
-        lq_job_drop(w, job);
+        lq_job_drop(job);
     }
 }
 
@@ -119,12 +152,14 @@ void lq_worker_log_dropped(struct lade_worker *w)
 
 void lq_worker_lose(struct lade_worker *w)
 {
+    (void)lq_slots_recall(w, LB_FOREVER); /* fetch hears of the loss by its own means */
     lose_all(w, &w->queued);
     lose_all(w, &w->running);
     lose_all(w, &w->done);
     lose_all(w, &w->settling);
     lb_ulid(w->incarnation, lb_clock_wall());
     w->registered = false;
+    atomic_store(&w->lease_until, LB_FOREVER);
     lr_cond_wake_all(&w->lease_wake);
 }
 
@@ -262,13 +297,14 @@ static void init_lists(lade_worker *w)
     lb_list_init(&w->done);
     lb_list_init(&w->settling);
     lb_list_init(&w->slots);
+    lb_list_init(&w->runs);
     lb_map_init(&w->routes);
     lr_mutex_init(&w->lock);
     lr_cond_init(&w->slot_wake);
     lr_cond_init(&w->fetch_wake);
     lr_cond_init(&w->lease_wake);
     lr_cond_init(&w->sweep_wake);
-    w->next_deadline = LB_FOREVER;
+    w->next_deadline = w->lease_until = LB_FOREVER;
     lb_ulid(w->incarnation, lb_clock_wall());
 }
 
@@ -331,7 +367,7 @@ void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out)
 {
     lr_mutex_lock(&w->lock);
     *out = w->stats;
-    out->running = (int)w->n_running;
+    out->running = (int)(w->n_running - w->n_in_runs);
     out->stuck = (int)w->n_stuck;
     out->queued = (int)w->n_queued;
     lr_mutex_unlock(&w->lock);

@@ -16,7 +16,9 @@
  * A job is in exactly one of the lists (settling: done, and on its way to the store) until it is settled. Bounds: queued + running <= slots + prefetch_max, and
  * done is bounded by the same sum, since nothing is taken while outcomes wait for the store.
  *
- * Locking: one lock. It is held for list moves only: never across a handler, a store op or a log call.
+ * Locking: one lock. It is held for list moves only: never across a handler, a store op or a log call. A slot whose handlers are
+ * fast moves several jobs at a time (a run: slot.c) and works them off without the lock. All jobs of a run are in `running`; which of
+ * them has begun and which has ended, job->stage tells.
  */
 #ifndef LADE_QUEUE_WORKER_H
 #define LADE_QUEUE_WORKER_H
@@ -57,11 +59,24 @@ enum lq_place {
     LQ_PLACE_SETTLING = 3 /* in the store's hands, held by fetch.c */
 };
 
+/* How far a job in `running` has come. */
+enum lq_stage {
+    LQ_STAGE_WAITS = 0,   /* in its slot's run, not begun */
+    LQ_STAGE_STARTED = 1, /* its handler has it */
+    LQ_STAGE_CLAIMED =
+        2, /* the handler is back, the slot writes the outcome: not to be abandoned */
+    LQ_STAGE_FINISHED = 3, /* the outcome is written; whoever holds the lock may move it on */
+    LQ_STAGE_ABANDONED =
+        4 /* run.c has written an outcome for it; FINISHED when the handler is back */
+};
+
+#define LQ_RUN_MAX 32
+
 /* The memory of one take; freed when the last of its jobs is. */
 struct lq_haul {
     struct lq_leased_vec vec;
     struct lade_job *job; /* in vec.arena, vec.n of them */
-    size_t live;          /* guarded by: worker lock */
+    _Atomic size_t live;
 };
 
 struct lade_job {
@@ -70,39 +85,54 @@ struct lade_job {
     struct lq_haul *haul;
     struct lq_leased *leased;
     const char *queue;
-    struct lq_job body; /* valid once a slot has decoded it */
-    bool unroutable;    /* no handler for its kind here; its slot only */
-    int attempt;        /* the number of this run */
+    bool unroutable; /* no handler for its kind here; its slot only */
+    int attempt;     /* the number of this run */
     int crashes;
 
-    enum lq_place place; /* guarded by: worker lock */
-    bool lost;           /* guarded by: worker lock; never settle */
-    bool
-        claimed; /* guarded by: worker lock; its slot is writing the outcome: not to be abandoned */
-    int holders; /* guarded by: worker lock; the lists' and a slot's */
-    int64_t
-        deadline; /* of the attempt, monotonic; LB_FOREVER before it runs. Written by the slot under the lock */
+    enum lq_place place;      /* guarded by: worker lock */
+    uint64_t number;          /* counts up as jobs are taken; guarded by: worker lock */
+    _Atomic bool lost;        /* never settle; written under the lock */
+    _Atomic uint8_t stage;    /* enum lq_stage */
+    uint8_t ending;           /* enum lq_ending; its slot's, until it is FINISHED */
+    _Atomic int holders;      /* the lists' and a slot's */
+    _Atomic int64_t deadline; /* of the attempt, monotonic; LB_FOREVER before it runs */
     int64_t
         abandon_at; /* guarded by: worker lock; when to give up on a handler past its deadline */
     _Atomic int cancel;           /* enum lq_cancel: written under the lock, read by the handler */
     struct lr_event cancel_event; /* fd < 0 until asked for; guarded by: worker lock */
 
-    int64_t started_ms;
+    int64_t started_at; /* monotonic */
     /* what the handler said; its own thread only */
     int64_t retry_in, snooze_for; /* ns; < 0 = not said */
+<<<<<<< HEAD
     struct lb_buf error, result;
     struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
+=======
+    struct lb_buf error, result, history;
+>>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 
-    /* what the store shall do; written once by whoever moves the job to done */
-    struct lq_settle settle;
-    struct lb_buf history;
+    /* From here on worth nothing until it is written: fetch.c does not clear it. */
+    struct lq_job body; /* valid once a slot has decoded it */
+    struct lq_settle
+        settle; /* what the store shall do; written once by whoever moves the job to done */
 };
 
 struct lq_slot {
     struct lb_list node;
     struct lr_thread thread;
     struct lade_worker *worker;
-    bool ended; /* guarded by: worker lock; the thread may be joined */
+    bool ended;                   /* guarded by: worker lock; the thread may be joined */
+    const struct lq_route *route; /* of its last job; its own */
+    int64_t now;                  /* monotonic, when its last job ended; its own */
+
+    /* The run: the slot begins [next], others may take [next, end) away, and under the lock move on what has finished. */
+    _Atomic uint64_t span;  /* next << 32 | end */
+    uint32_t n_moved;       /* of the run, no longer in `running`; guarded by: worker lock */
+    uint32_t n_listed;      /* of the run, in `running`; guarded by: worker lock */
+    int64_t claimed_at;     /* guarded by: worker lock */
+    struct lb_list in_runs; /* while n_listed > 1 when it was claimed; guarded by: worker lock */
+    bool is_in_runs;
+    struct lade_job *run[LQ_RUN_MAX];
 };
 
 struct lq_route {
@@ -137,11 +167,30 @@ struct lade_worker {
 
     struct lr_mutex lock; /* guards all that follows */
     enum lq_phase phase;
-    struct lb_list queued, running, done, settling, slots;
-    size_t n_queued, n_running, n_done;
-    size_t n_settling;
-    bool store_away; /* the last trip failed */
-    bool taking;     /* a take is under way: it may bring jobs yet */
+
+    /* by enum lq_place */
+    union {
+        struct lb_list list[4];
+
+        struct {
+            struct lb_list queued, running, done, settling;
+        };
+    };
+
+    union {
+        size_t n_list[4];
+
+        struct {
+            size_t n_queued, n_running, n_done, n_settling;
+        };
+    };
+
+    struct lb_list slots;
+    struct lb_list runs;       /* slots that hold more than the job they run */
+    size_t n_runs, n_in_runs;  /* how many; their jobs beyond the one that each of them runs */
+    bool store_away;           /* the last trip failed */
+    bool taking;               /* a take is under way: it may bring jobs yet */
+    uint64_t n_taken, n_begun; /* jobs, and runs that slots have claimed, since open */
     size_t n_slots, n_idle_slots;
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
@@ -149,7 +198,9 @@ struct lade_worker {
     bool fetch_in_store;            /* waiting there: wake it through the store */
     char waits_as[LB_ULID_LEN + 1]; /* under this incarnation, which may have been given up since */
     bool fetch_asleep;              /* waiting on fetch_wake */
-    int64_t next_deadline;          /* when run.c will look by itself */
+    _Atomic int64_t next_deadline;  /* when run.c will look by itself; written under the lock */
+    _Atomic int64_t
+        lease_until; /* monotonic; LB_FOREVER while not registered. Written under the lock */
     char incarnation[LB_ULID_LEN + 1];
     bool registered; /* the store knows this incarnation */
     char dropped
@@ -164,9 +215,17 @@ struct lade_worker {
 
 /* worker.c: lists, under the lock */
 void lq_worker_push(struct lade_worker *w, struct lade_job *job, enum lq_place place);
+/* Into `queued`, where it was by its number. */
+void lq_worker_put_back(struct lade_worker *w, struct lade_job *job);
+/* All that is queued goes back to the store, by fetch. */
+void lq_worker_hand_back(struct lade_worker *w);
 void lq_worker_remove(struct lade_worker *w, struct lade_job *job);
-/* One holder less; the last one frees. */
-void lq_job_drop(struct lade_worker *w, struct lade_job *job);
+/* One holder less; the last one frees. Any thread, with the lock or without. */
+void lq_job_drop(struct lade_job *job);
+/* The same, but its part of the haul's memory is left to lq_haul_drop: true when there is one more to drop. */
+bool lq_job_let_go(struct lade_job *job);
+/* n jobs of the haul are free. */
+void lq_haul_drop(struct lq_haul *haul, size_t n);
 /* Sets the cause unless there is one, and wakes the handler. */
 void lq_job_cancel(struct lade_job *job, enum lq_cancel cause);
 /* Wakes fetch for new outcomes or a new phase. Returns true when the caller must call lq_worker_ring after unlocking. */
@@ -191,11 +250,21 @@ void lq_sweep_run(void *worker);
 /* lease.c: one renewal, also the registration. Updates the worker; the store's result. */
 LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);
 
+<<<<<<< HEAD
 /* flow_input.c; NULL is allowed. */
 void lq_inputs_free(struct lq_inputs *in);
 
 /* slot.c: under the lock; starts slots for queued jobs that no idle slot will pick up. */
+=======
+/* slot.c, all under the lock */
+/* Starts slots for queued jobs that no idle slot will pick up. */
+>>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 void lq_slots_start(struct lade_worker *w);
+/*
+ * Of runs that were claimed before `since`: moves on what has finished, and takes back what has not begun. True when the caller must
+ * call lq_worker_ring after unlocking.
+ */
+bool lq_slots_recall(struct lade_worker *w, int64_t since);
 
 /* outcome.c */
 

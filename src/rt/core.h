@@ -187,6 +187,7 @@ struct lr_rt {
     struct lr_poller poller;
     struct lr_pool *blocking;
     size_t stack_size;
+    int64_t spin_for; /* ns that an idle worker looks out before it sleeps */
     char name[8];
     void (*on_deadlock)(void *);
     void *deadlock_ctx;

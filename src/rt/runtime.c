@@ -14,6 +14,11 @@
 
 #define WORKERS_MAX  256
 #define SPARES_MAX   1024
+/*
+ * Waking a sleeping worker costs about as much. With spares the program is one whose tasks may block, beside threads of its own
+ * that need the CPU more.
+ */
+#define SPIN_FOR     100000
 #define STACK_MIN    ((size_t)16 * 1024)
 #define STACK_MAX    ((size_t)1024 * 1024 * 1024)
 #define BLOCKING_MAX 4096
@@ -111,6 +116,7 @@ static int make_runtime(const lade_rt_opts *opts, bool hosted, struct lr_rt **ou
     rt->n_live = rt->n_busy = rt->n_workers;
     rt->stack_size = o->stack_size ? o->stack_size : (size_t)64 * 1024;
     rt->hosted = hosted;
+    rt->spin_for = o->spares > 0 ? 0 : SPIN_FOR;
     rt->on_deadlock = o->on_deadlock;
     rt->deadlock_ctx = o->ctx;
     rt->watched = 1;

@@ -138,6 +138,13 @@ void lr_sleep_until(int64_t deadline)
         ;
 }
 
+void lr_yield_turn(void)
+{
+    struct lr_fiber *f = self_fiber();
+    if (f && f->n_held == 0)
+        lr_yield(f);
+}
+
 struct start {
     void (*fn)(void *);
     void *arg;

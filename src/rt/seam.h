@@ -46,6 +46,8 @@ void lr_cond_wake_all(struct lr_cond *c);
 bool lr_cond_wait(struct lr_cond *c, struct lr_mutex *m, int64_t deadline);
 
 void lr_sleep_until(int64_t deadline);
+/* Lets other tasks of the worker run; nothing for a plain thread or with a mutex in hand. */
+void lr_yield_turn(void);
 
 /* A thread of execution: an OS thread, in which signals are blocked, or a task of the runtime. */
 struct lr_thread {
