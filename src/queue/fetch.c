@@ -22,9 +22,10 @@
 #include "base/mem.h"
 #include "queue/worker.h"
 
-#define IDLE_WAIT \
-    (5 * LADE_SECOND) /* longest silent wait in the store: a lost bell costs no more */
-#define DRAIN_WAIT (100 * LADE_MILLISECOND)
+/* Longest silent wait in the store: a lost bell costs no more. A server's bells are part of its data. */
+#define IDLE_WAIT        (5 * LADE_SECOND)
+#define IDLE_WAIT_REMOTE (2 * LADE_MINUTE)
+#define DRAIN_WAIT       (100 * LADE_MILLISECOND)
 #define RUN_LOOK \
     LADE_MILLISECOND /* how long a run may take before what is left of it is taken back */
 #define LINGER \
@@ -251,6 +252,8 @@ static bool accept(struct fetch *f, struct lq_haul *haul)
         lq_worker_push(w, &haul->job[i], LQ_PLACE_QUEUED);
     }
     lq_slots_start(w);
+    if (w->sweep_idle)
+        lr_cond_wake_one(&w->sweep_wake);
     if (w->phase >= LQ_PHASE_STOPPING)
         lr_event_raise(&w->control);
     lr_mutex_unlock(&w->lock);
@@ -464,8 +467,8 @@ static void wait_in_store(struct fetch *f, const char *incarnation)
         return;
     }
     lade_err err = {0};
-    int64_t deadline =
-        LB_MIN(f->next_due, lb_deadline_in(w->drain && idle ? DRAIN_WAIT : IDLE_WAIT));
+    int64_t longest = w->q->store->ops->caps & LQ_CAP_REMOTE ? IDLE_WAIT_REMOTE : IDLE_WAIT;
+    int64_t deadline = LB_MIN(f->next_due, lb_deadline_in(w->drain && idle ? DRAIN_WAIT : longest));
     deadline = LB_MIN(deadline, stall_at);
     int rc = w->q->store->ops->wait(w->q->store, incarnation, lq_worker_lanes(w), deadline, &err);
     lr_mutex_lock(&w->lock);

@@ -1,8 +1,8 @@
 /*
  * lease.c - one OS thread that keeps the worker's leases
  *
- * It renews at a third of the lease, with its own connection in the store, and does nothing else: no handler, no full
- * queue and no slow trip can delay it. What it learns on the way, that operators want jobs stopped or that the store has
+ * It renews at a third of the lease, at half of it while there is nothing to lose, with its own connection in the store, and
+ * does nothing else: no handler, no full queue and no slow trip can delay it. What it learns on the way, that operators want jobs stopped or that the store has
  * given the leases away, it passes on. run.c judges the age of the last renewal by its own clock, so that a worker whose
  * renewals hang knows that it has lost its claim before it does harm (C-007).
  */
@@ -34,10 +34,25 @@ static void pass_on_stops(struct lade_worker *w, const struct lq_stop *stop, siz
     lr_mutex_unlock(&w->lock);
 }
 
+static int64_t time_of(int64_t in_ms)
+{
+    return in_ms == LB_FOREVER ? LB_FOREVER : lb_deadline_in(lb_ns_of_ms(in_ms));
+}
+
+/* When sweep.c will have something to do. Under the lock. */
+static void plan_sweep(struct lade_worker *w, const struct lq_ahead *ahead)
+{
+    w->reclaim_at = time_of(ahead->death_in_ms);
+    w->promote_at = time_of(ahead->due_in_ms);
+    if (LB_MIN(w->reclaim_at, w->promote_at) < w->sweep_at)
+        lr_cond_wake_one(&w->sweep_wake);
+}
+
 int lq_lease_renew(struct lade_worker *w, lade_err *err)
 {
     struct lq_stop stop[STOPS_MAX];
     size_t n = 0;
+    struct lq_ahead ahead = {0}; /* a store that does not know: look */
     char incarnation[sizeof(w->incarnation)];
     lr_mutex_lock(&w->lock);
     struct lq_beat beat = {.worker = incarnation,
@@ -46,7 +61,8 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
                            .lease_ms = lb_ms_up(w->lease),
                            .started_ms = lq_client_now_ms(w->q),
                            .concurrency = w->concurrency,
-                           .first = !w->registered};
+                           .first = !w->registered,
+                           .ahead = &ahead};
     memcpy(incarnation, w->incarnation, sizeof(incarnation));
     lr_mutex_unlock(&w->lock);
     int64_t began = lb_clock_mono();
@@ -57,9 +73,11 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
     bool ring = false;
     if (rc == 0 && ours) {
         w->renewed_at = began;
+        bool was = w->registered;
         w->registered = true;
         atomic_store(&w->lease_until, began + w->lease);
-        ring = lq_worker_wake_fetch(w);
+        plan_sweep(w, &ahead);
+        ring = !was && lq_worker_wake_fetch(w); /* it may take now */
     } else if (rc == LADE_STALE && ours) {
         lq_worker_lose(w);
     }
@@ -80,10 +98,11 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
 void lq_lease_run(void *worker)
 {
     struct lade_worker *w = worker;
-    int64_t every = w->lease / 3;
     int failures = 0;
     lr_mutex_lock(&w->lock);
     while (w->phase != LQ_PHASE_ENDED) {
+        bool idle = w->n_queued + w->n_running + w->n_done + w->n_settling == 0;
+        int64_t every = w->lease / (idle ? 2 : 3);
         int64_t at = w->registered ? w->renewed_at + every : 0;
         if (failures > 0) /* a renewal that failed is worth more tries than one that held */
             at = lb_clock_mono() + LB_MIN(every / 4, LADE_SECOND);

@@ -210,6 +210,17 @@ struct lq_lease {
 
 /* renew ------------------------------------------------------------------------------------------------------------ */
 
+/*
+ * What lies ahead in the lanes of a beat, in ms from now; LB_FOREVER = nothing. So workers need not ask for it all the time. A store
+ * that does not know leaves it alone.
+ */
+struct lq_ahead {
+    int64_t
+        death_in_ms; /* the lease of another incarnation ends, if that does not renew; 0 = one has ended: see reclaim */
+    int64_t
+        due_in_ms; /* a scheduled or retrying job falls due, in a paused queue too; 0 = one has: see promote */
+};
+
 struct lq_beat {
     const char *worker; /* incarnation: [A-Za-z0-9]{1,LADE_ID_MAX} */
     const char *name;   /* for operators */
@@ -217,7 +228,8 @@ struct lq_beat {
     int64_t lease_ms;
     int64_t started_ms;
     int concurrency;
-    bool first; /* registers; otherwise an unknown incarnation is STALE */
+    bool first;             /* registers; otherwise an unknown incarnation is STALE */
+    struct lq_ahead *ahead; /* out when renew gives 0, unless NULL */
 };
 
 /*

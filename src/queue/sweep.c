@@ -4,6 +4,11 @@
  * Every live worker does all of it for its own queues, each step atomic in the store, so that no leader is needed and a
  * killed worker's jobs come back within lease + sweep. A duty that fails is logged and done again in the next round; none
  * can stop the others or the thread (C-006, C-012, C-068).
+ *
+ * Nothing is asked for without cause. Each renewal says when the lease of another worker ends unless renewed, and when the next job is
+ * due: only then there can be something to do. What a waiting worker knows to be due its own take promotes in time; this thread
+ * comes `sweep` later, for paused queues and for workers whose slots are all busy, so that counts are right. Old jobs are trimmed
+ * while there is work, and rarely after.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -14,10 +19,13 @@
 #define PROMOTE_MAX 1000 /* jobs a step */
 #define STEPS_MAX   100  /* steps a round, so that one duty cannot starve the next */
 #define TRIM_EVERY  (10 * LADE_SECOND)
+#define IDLE_EVERY  (5 * LADE_MINUTE) /* while there is no work: jobs still grow old */
 
 struct sweep {
     struct lade_worker *w;
-    int64_t trimmed_at;
+    int64_t reclaimed_at, promoted_at, trimmed_at; /* monotonic */
+    uint64_t n_taken;                              /* of the worker, at the last round */
+    bool active;                                   /* it had work since the one before */
     bool complained[3]; /* by duty: one line when it starts to fail, one when it works again */
 };
 
@@ -104,6 +112,14 @@ static int recover(struct sweep *s, const struct lq_leased_vec *vec)
     return rc;
 }
 
+/* It failed: once more after the usual time, whatever the next renewal says. */
+static void reclaim_again(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    w->reclaim_at = 0;
+    lr_mutex_unlock(&w->lock);
+}
+
 static void reclaim(struct sweep *s)
 {
     struct lade_worker *w = s->w;
@@ -124,9 +140,18 @@ static void reclaim(struct sweep *s)
         if (rc == 0 && vec.n > 0)
             rc = recover(s, &vec);
         lb_arena_fini(&vec.arena);
+        if (rc < 0)
+            reclaim_again(w);
         if (rc != 0)
             return;
     }
+}
+
+static void promote_again(struct lade_worker *w)
+{
+    lr_mutex_lock(&w->lock);
+    w->promote_at = 0;
+    lr_mutex_unlock(&w->lock);
 }
 
 static void promote(struct sweep *s)
@@ -138,6 +163,8 @@ static void promote(struct sweep *s)
         lade_err err = {0};
         int rc = lq_promote(w->q->store, lq_worker_lanes(w), PROMOTE_MAX, &n, &next, &err);
         complain(s, DUTY_PROMOTE, rc, &err);
+        if (rc < 0)
+            promote_again(w);
         if (rc < 0 || n < PROMOTE_MAX)
             return;
     }
@@ -146,27 +173,14 @@ static void promote(struct sweep *s)
 static void trim(struct sweep *s)
 {
     struct lade_worker *w = s->w;
-    if (s->trimmed_at != 0 && lb_clock_mono() - s->trimmed_at < TRIM_EVERY)
-        return;
     for (int step = 0; step < STEPS_MAX; step++) {
         size_t n = 0;
         lade_err err = {0};
         int rc = lq_trim(w->q->store, lq_worker_lanes(w), PROMOTE_MAX, &n, &err);
         complain(s, DUTY_TRIM, rc, &err);
-        if (rc < 0)
-            return;
         if (rc != LADE_MORE)
-            break;
+            return;
     }
-    s->trimmed_at = lb_clock_mono();
-}
-
-static void pass_notice(struct lade_worker *w)
-{
-    char text[400];
-    struct lq_store *s = w->q->store;
-    if (s->ops->notice && s->ops->notice(s, text, sizeof(text)) == 0)
-        lq_worker_log(w, "%s", text);
 }
 
 /* Each duty may wait for a store that is away; a worker that stops must not wait for all of them. */
@@ -178,24 +192,87 @@ static bool is_stopping(struct lade_worker *w)
     return stopping;
 }
 
+/* When something has been due for a while. Under the lock. */
+static int64_t promote_at(const struct sweep *s)
+{
+    const struct lade_worker *w = s->w;
+    int64_t due = w->promote_at == LB_FOREVER ? LB_FOREVER : w->promote_at + w->sweep;
+    int64_t least = s->promoted_at + w->sweep;
+    return s->active ? least : LB_MAX(due, least);
+}
+
+static int64_t trim_at(const struct sweep *s)
+{
+    return s->trimmed_at + (s->active ? LB_MAX(s->w->sweep, TRIM_EVERY) : IDLE_EVERY);
+}
+
+/* When somebody may be dead, but not more often than once in `sweep`. Under the lock. */
+static int64_t reclaim_at(const struct sweep *s)
+{
+    return LB_MAX(s->w->reclaim_at, s->reclaimed_at + s->w->sweep);
+}
+
+/* Sleeps until something is to be done. False when the worker has ended. */
+static bool sleep_until_duty(struct sweep *s)
+{
+    struct lade_worker *w = s->w;
+    lr_mutex_lock(&w->lock);
+    for (;;) {
+        if (s->n_taken != w->n_taken || w->n_running > 0)
+            s->active = true;
+        s->n_taken = w->n_taken;
+        w->sweep_at = LB_MIN(reclaim_at(s), LB_MIN(promote_at(s), trim_at(s)));
+        if (w->phase == LQ_PHASE_ENDED || lb_clock_mono() >= w->sweep_at)
+            break;
+        w->sweep_idle = !s->active;
+        (void)lr_cond_wait(&w->sweep_wake, &w->lock, w->sweep_at);
+        w->sweep_idle = false;
+    }
+    w->sweep_at = 0;
+    bool ended = w->phase == LQ_PHASE_ENDED;
+    lr_mutex_unlock(&w->lock);
+    return !ended;
+}
+
+/* What is due now; it will not be again until a renewal says so. */
+struct duties {
+    bool reclaim, promote, trim;
+};
+
+static struct duties find_duties(struct sweep *s, int64_t now)
+{
+    struct lade_worker *w = s->w;
+    lr_mutex_lock(&w->lock);
+    struct duties d = {reclaim_at(s) <= now, promote_at(s) <= now, trim_at(s) <= now};
+    if (d.reclaim)
+        w->reclaim_at = LB_FOREVER;
+    if (d.promote)
+        w->promote_at = LB_FOREVER;
+    lr_mutex_unlock(&w->lock);
+    return d;
+}
+
 void lq_sweep_run(void *worker)
 {
-    struct sweep s = {.w = worker};
+    int64_t began = lb_clock_mono();
     struct lade_worker *w = worker;
-    for (;;) {
-        reclaim(&s);
-        if (!is_stopping(w))
+    struct sweep s = {
+        .w = worker, .reclaimed_at = began - w->sweep, .promoted_at = began, .trimmed_at = began};
+    while (sleep_until_duty(&s)) {
+        int64_t now = lb_clock_mono();
+        struct duties d = find_duties(&s, now);
+        if (d.reclaim) {
+            reclaim(&s);
+            s.reclaimed_at = now;
+        }
+        if (d.promote && !is_stopping(w)) {
             promote(&s);
-        if (!is_stopping(w))
+            s.promoted_at = now;
+            s.active = false;
+        }
+        if (d.trim && !is_stopping(w)) {
             trim(&s);
-        pass_notice(w);
-        lr_mutex_lock(&w->lock);
-        int64_t until = lb_deadline_in(w->sweep);
-        while (w->phase != LQ_PHASE_ENDED && lb_clock_mono() < until)
-            (void)lr_cond_wait(&w->sweep_wake, &w->lock, until);
-        bool ended = w->phase == LQ_PHASE_ENDED;
-        lr_mutex_unlock(&w->lock);
-        if (ended)
-            return;
+            s.trimmed_at = now;
+        }
     }
 }

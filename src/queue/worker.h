@@ -198,7 +198,8 @@ struct lade_worker {
     bool fetch_in_store;            /* waiting there: wake it through the store */
     char waits_as[LB_ULID_LEN + 1]; /* under this incarnation, which may have been given up since */
     bool fetch_asleep;              /* waiting on fetch_wake */
-    _Atomic int64_t next_deadline;  /* when run.c will look by itself; written under the lock */
+    bool sweep_idle; /* waiting on sweep_wake for long: to be woken when there is work */
+    _Atomic int64_t next_deadline; /* when run.c will look by itself; written under the lock */
     _Atomic int64_t
         lease_until; /* monotonic; LB_FOREVER while not registered. Written under the lock */
     char incarnation[LB_ULID_LEN + 1];
@@ -207,6 +208,10 @@ struct lade_worker {
         [256]; /* ids of finished jobs whose outcome went with a lease, until they are logged */
     size_t n_dropped;   /* how many there were; `dropped` holds the first */
     int64_t renewed_at; /* monotonic start of the last renewal that held */
+    int64_t
+        reclaim_at; /* monotonic; when a worker may be found dead; LB_FOREVER = no other is known */
+    int64_t promote_at; /* monotonic; when a job is due, in a paused queue too */
+    int64_t sweep_at;   /* until when sweep.c sleeps */
     int64_t mean_run;   /* ns, moving average of handler times; 0 = none yet */
     lade_worker_stats stats;
 

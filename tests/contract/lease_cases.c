@@ -429,9 +429,53 @@ static void stop_requests_are_told_in_bounded_portions(void **state)
     assert_int_equal(told, 5);
 }
 
+static struct lq_ahead look_ahead(const char *worker, const char *lanes)
+{
+    struct lq_ahead ahead = {-1, -1};
+    struct lq_beat beat = ct_beat(worker, lanes);
+    size_t n = 0;
+    beat.first = false;
+    beat.ahead = &ahead;
+    EXPECT(0, lq_renew(ct.s, &beat, NULL, 0, &n, &ct.err));
+    return ahead;
+}
+
+static void renew_says_when_the_lease_of_another_ends(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    assert_int_equal(look_ahead("w", "q").death_in_ms, LB_FOREVER);
+    ct_join("v", "q");
+    assert_in_range(look_ahead("w", "q").death_in_ms, CT_HOUR / 2, CT_HOUR + 1);
+    ct_add("q", "a");
+    assert_int_equal(ct_take("v", "q", 1), 1);
+    ct_die("v", "q");
+    assert_int_equal(look_ahead("w", "q").death_in_ms, 0);
+    assert_int_equal(ct_reclaim("w", "q", 10), 1);
+    assert_int_equal(ct_reclaim("w", "q", 10), 0);
+    assert_int_equal(look_ahead("w", "q").death_in_ms, LB_FOREVER);
+}
+
+static void renew_says_when_a_job_falls_due(void **state)
+{
+    (void)state;
+    ct_join("w", "q r");
+    assert_int_equal(look_ahead("w", "q r").due_in_ms, LB_FOREVER);
+    ct_add_in("q", "a", CT_HOUR);
+    assert_in_range(look_ahead("w", "q r").due_in_ms, CT_HOUR / 2, CT_HOUR);
+    EXPECT(0, ct.s->ops->pause(ct.s, "r", true, &ct.err));
+    ct_add_in("r", "b", CT_HOUR / 4);
+    assert_in_range(look_ahead("w", "q r").due_in_ms, CT_HOUR / 8, CT_HOUR / 4);
+    ct_add_in("r", "c", 1);
+    ct_step(3);
+    assert_int_equal(look_ahead("w", "q r").due_in_ms, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(renew_of_an_unknown_incarnation_is_stale),
     CT_TEST(repeated_first_renew_is_no_harm),
+    CT_TEST(renew_says_when_the_lease_of_another_ends),
+    CT_TEST(renew_says_when_a_job_falls_due),
     CT_TEST(renewed_incarnation_keeps_its_leases),
     CT_TEST(lease_lasts_through_its_last_millisecond),
     CT_TEST(late_incarnation_lives_on_when_nobody_reclaimed_it),

@@ -371,6 +371,31 @@ static void c044_value_over_the_servers_limit_is_an_error_not_a_loop(void **stat
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 20);
 }
 
+/* At half of the lease a worker that waits for work renews, and that is all. */
+static void idle_worker_renews_and_asks_for_nothing_else(void **state)
+{
+    struct ts_fix *f = *state;
+    struct ts_worker_args args = {.name = "idle", .lease_ms = 2000, .sweep_ms = 1};
+    ts_rig_worker(&f->r, &f->a, &args);
+    assert_true(ts_rig_wait_worker(f->q, "idle", TS_SOON));
+    wait_until_idle(f);
+    ts_nap_ms(1500); /* its first rounds */
+    char reply[16384];
+    assert_true(ts_redis_ask(&f->r.redis, "CONFIG RESETSTAT", reply, sizeof(reply)));
+    int64_t began = lb_clock_mono();
+    ts_nap_ms(5000);
+    assert_true(ts_redis_ask(&f->r.redis, "INFO commandstats", reply, sizeof(reply)));
+    int64_t took_ms = (lb_clock_mono() - began) / NS(1);
+    const char *at = strstr(reply, "cmdstat_evalsha:calls=");
+    long n = at ? strtol(at + strlen("cmdstat_evalsha:calls="), NULL, 10) : 0;
+    print_message("%ld commands in %lld ms\n", n, (long long)took_ms);
+    assert_true(n >= 1);
+    assert_true(n <= took_ms / 1000 + 2);
+    assert_null(strstr(reply, "cmdstat_blpop"));
+    expect_start_within(f, f->q, "after", TS_SOON);
+    assert_int_equal(ts_rig_term(&f->a), 0);
+}
+
 int main(int argc, char **argv)
 {
     ts_rig_main(argc, argv);
@@ -386,6 +411,7 @@ int main(int argc, char **argv)
         TS_TEST_PROXIED(c036_silently_dead_connections_are_noticed),
         TS_TEST_PROXIED(c038_worker_resumes_after_outages_of_any_length),
         TS_TEST_PROXIED(c040_flapping_leaves_the_worker_with_its_whole_state),
+        TS_TEST_PROXIED(idle_worker_renews_and_asks_for_nothing_else),
         TS_TEST_PROXIED(c044_value_over_the_servers_limit_is_an_error_not_a_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/memory/memory_home.h"
@@ -62,6 +63,42 @@ static void copy_name(char *to, size_t size, const char *from)
     to[n] = 0;
 }
 
+static bool shares_lane(const struct ls_memory_worker *w, struct lq_lanes lanes)
+{
+    bool any = false;
+    for (size_t i = 0; i < lanes.n && !any; i++)
+        any = ls_memory_worker_serves(w, lanes.queue[i]);
+    return any;
+}
+
+/* When the next of the others dies, if it does not renew. */
+static int64_t find_death(const struct ls_memory_home *h, const struct ls_memory_worker *self,
+                          struct lq_lanes lanes, int64_t now)
+{
+    int64_t next = LB_FOREVER;
+    lb_list_each (it, &h->workers_list) {
+        const struct ls_memory_worker *w = LB_CONTAINER_OF(it, struct ls_memory_worker, in_home);
+        if (w == self || !shares_lane(w, lanes))
+            continue;
+        if (!ls_memory_worker_is_live(w, now))
+            return 0;
+        next = LB_MIN(next, w->lease_until_ms + 1 - now);
+    }
+    return next;
+}
+
+static int64_t find_due(struct ls_memory_home *h, struct lq_lanes lanes, int64_t now)
+{
+    int64_t next = LB_FOREVER;
+    for (size_t i = 0; i < lanes.n; i++) {
+        const struct ls_memory_queue *q = ls_memory_queue_find(h, lanes.queue[i]);
+        int64_t due = q ? ls_memory_queue_next_due(q) : 0;
+        if (due != 0)
+            next = LB_MIN(next, LB_MAX(due - now, 0));
+    }
+    return next;
+}
+
 /* The worker of the beat, or NULL with its result in *rc. */
 static struct ls_memory_worker *register_worker(struct ls_memory_home *h,
                                                 const struct lq_beat *beat, int *rc)
@@ -99,6 +136,9 @@ int ls_memory_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
         w->seen_ms = now;
         w->concurrency = beat->concurrency;
         *n_stop = collect_stops(w, stop, max);
+        if (beat->ahead)
+            *beat->ahead = (struct lq_ahead){find_death(h, w, beat->lanes, now),
+                                             find_due(h, beat->lanes, now)};
         rc = LADE_DONE;
     } else if (rc == LADE_STALE) {
         *n_stop = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "store/redis/store_inner.h"
 
@@ -86,12 +87,13 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     size_t n = ls_redis_read_array(&cur);
     int64_t stale = ls_redis_read_int(&cur);
-    if (cur.bad || n == 0 || n % 2 != 1 || n / 2 > b->max)
+    int64_t death = ls_redis_read_int(&cur), due = ls_redis_read_int(&cur);
+    if (cur.bad || n < 3 || n % 2 != 1 || n / 2 - 1 > b->max)
         return ls_redis_conn_fail_reply(c, "renew", err);
     if (stale)
         return LADE_STALE;
     lb_buf_clear(&b->w->stops);
-    for (size_t i = 0; i < n / 2; i++) {
+    for (size_t i = 0; i < n / 2 - 1; i++) {
         int64_t lane = ls_redis_read_int(&cur);
         struct lb_slice text = ls_redis_read_bytes(&cur);
         if (cur.bad || lane < 0 || (size_t)lane >= b->beat->lanes.n ||
@@ -103,7 +105,10 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
     }
     if (b->w->stops.failed) /* told once more by the next renew */
         lb_buf_clear(&b->w->stops);
-    *n_stop = n / 2;
+    *n_stop = n / 2 - 1;
+    if (b->beat->ahead)
+        *b->beat->ahead =
+            (struct lq_ahead){death < 0 ? LB_FOREVER : death, due < 0 ? LB_FOREVER : due};
     return 0;
 }
 

@@ -177,6 +177,30 @@ static int find_for_beat(struct ls_sqlite_tx *tx, const struct lq_beat *beat, in
     return gone && !beat->first ? LADE_STALE : 0;
 }
 
+static int look_ahead(struct ls_sqlite_tx *tx, const struct lq_beat *beat)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_WORKER_DEATH);
+    if (st)
+        ls_sqlite_bind_text(st, 1, lb_slice_str(beat->worker));
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc <= 0)
+        return rc;
+    /* Of all lanes: who serves others is not told apart here. */
+    beat->ahead->death_in_ms = sqlite3_column_type(st, 0) == SQLITE_NULL
+                                   ? LB_FOREVER
+                                   : LB_MAX(sqlite3_column_int64(st, 0) - tx->now_ms, 0);
+    (void)sqlite3_reset(st);
+    int64_t due = 0;
+    for (size_t i = 0; i < beat->lanes.n && rc >= 0; i++) {
+        struct ls_sqlite_queue *q;
+        rc = ls_sqlite_tx_queue(tx, beat->lanes.queue[i], &q);
+        if (rc == 0 && q)
+            rc = ls_sqlite_next_due(tx, q, &due);
+    }
+    beat->ahead->due_in_ms = due == 0 ? LB_FOREVER : LB_MAX(due - tx->now_ms, 0);
+    return rc < 0 ? rc : 0;
+}
+
 static int beat_once(struct ls_sqlite_tx *tx, const struct lq_beat *beat, const char *queues,
                      struct lq_stop *stop, size_t max, size_t *n_stop)
 {
@@ -189,6 +213,8 @@ static int beat_once(struct ls_sqlite_tx *tx, const struct lq_beat *beat, const 
         rc = write_beat(tx, beat, queues, num);
     if (rc == 0 && num && max > 0)
         rc = collect_stops(tx, num, stop, max, n_stop);
+    if (rc == 0 && beat->ahead)
+        rc = look_ahead(tx, beat);
     if (rc == 0)
         return ls_sqlite_tx_commit(tx, "sqlite.renew.commit");
     ls_sqlite_tx_rollback(tx);

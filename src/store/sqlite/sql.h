@@ -89,6 +89,8 @@
                   "WHERE l.until <> 2 AND r.state >= 4")                                           \
     /* workers */                                                                                  \
     X(WORKER_GET, "SELECT num, lease_until, void FROM worker WHERE id = ?1")                       \
+    X(WORKER_DEATH,                                                                                \
+      "SELECT min(CASE void WHEN 1 THEN 0 ELSE lease_until + 1 END) FROM worker WHERE id <> ?1")   \
     X(WORKER_IS, "SELECT 1 FROM worker WHERE num = ?1 AND id = ?2")                                \
     X(WORKER_BY_NUM, "SELECT id, name, lease_until FROM worker WHERE num = ?1")                    \
     X(WORKER_ADD,                                                                                  \
