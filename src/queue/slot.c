@@ -250,6 +250,7 @@ static bool finish(struct lade_worker *w, struct lade_job *job)
         lq_worker_remove(w, job);
         w->stats.lost++;
         lq_job_drop(job); /* the list's hold */
+        done = true;      /* a slot is free: the new incarnation may take for it */
     } else {
         if (job->ending == LQ_ENDING_UNROUTABLE)
             w->stats.unroutable++;
