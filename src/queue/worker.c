@@ -65,11 +65,7 @@ bool lq_job_let_go(struct lade_job *job)
     lb_buf_fini(&job->error);
     lb_buf_fini(&job->result);
     lb_buf_fini(&job->history);
-<<<<<<< HEAD
     lq_inputs_free(job->inputs);
-    if (--job->haul->live == 0)
-        free_haul(job->haul);
-=======
     return true;
 }
 
@@ -78,7 +74,6 @@ void lq_job_drop(struct lade_job *job)
     struct lq_haul *haul = job->haul;
     if (lq_job_let_go(job))
         lq_haul_drop(haul, 1);
->>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 }
 
 void lq_job_cancel(struct lade_job *job, enum lq_cancel cause)

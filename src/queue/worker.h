@@ -104,12 +104,8 @@ struct lade_job {
     int64_t started_at; /* monotonic */
     /* what the handler said; its own thread only */
     int64_t retry_in, snooze_for; /* ns; < 0 = not said */
-<<<<<<< HEAD
-    struct lb_buf error, result;
-    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
-=======
     struct lb_buf error, result, history;
->>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
+    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
     struct lq_job body; /* valid once a slot has decoded it */
@@ -255,15 +251,11 @@ void lq_sweep_run(void *worker);
 /* lease.c: one renewal, also the registration. Updates the worker; the store's result. */
 LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);
 
-<<<<<<< HEAD
 /* flow_input.c; NULL is allowed. */
 void lq_inputs_free(struct lq_inputs *in);
 
-/* slot.c: under the lock; starts slots for queued jobs that no idle slot will pick up. */
-=======
 /* slot.c, all under the lock */
 /* Starts slots for queued jobs that no idle slot will pick up. */
->>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 void lq_slots_start(struct lade_worker *w);
 /*
  * Of runs that were claimed before `since`: moves on what has finished, and takes back what has not begun. True when the caller must

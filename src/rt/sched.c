@@ -30,16 +30,9 @@
 #    include <sanitizer/tsan_interface.h>
 #endif
 
-<<<<<<< HEAD
-#define POLL_EVERY 50000 /* ns between looks at descriptors while busy */
-#define SPIN_FOR \
-    100000 /* ns an idle worker looks out before it sleeps: waking it costs about as much */
+#define POLL_EVERY   50000  /* ns between looks at descriptors while busy */
 #define STUCK_FOR    100000 /* ns without a turn: see may_have_old */
 #define LOOK_FIRST   50000  /* ns between looks at other workers, doubling */
-=======
-#define POLL_EVERY   50000 /* ns between looks at descriptors while busy */
-#define LOOK_FIRST   50000 /* ns between looks at other workers, doubling */
->>>>>>> e46c360 (worker: fast jobs are moved in runs, without the lock)
 #define LOOK_MAX     2000000
 #define TICK         64 /* task changes between housekeeping, at most; fewer when tasks are slow */
 #define TICK_TIME    200000 /* ns: about as often */
