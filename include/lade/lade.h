@@ -271,8 +271,8 @@ typedef struct lade_worker_config {
     enum lade_queue_order order;
     const char *
         name; /* shown to operators: 1 to LADE_NAME_MAX bytes, no control characters; default host:pid */
-    int64_t lease;            /* default 15 s, at least 1 s. Renewed at a third of it */
-    int64_t sweep;            /* how often leases of dead workers are looked for; default 1 s */
+    int64_t lease; /* default 15 s, at least 1 s. Renewed at a third of it, at half while idle */
+    int64_t sweep; /* least time between two looks for leases of dead workers; default 1 s */
     int64_t shutdown_timeout; /* how long a stop waits for handlers; default 25 s; -1 = 0 */
     /*
      * How long a handler may go on after its timeout, when it has been told to stop: default 10 s, at least 1 ms. What it
@@ -281,7 +281,11 @@ typedef struct lade_worker_config {
      */
     int64_t cancel_grace;
     int max_crashes; /* worker deaths a job may cause before quarantine; default 5 */
-    int prefetch_max; /* jobs held beyond the slots; default 8 * concurrency within 200..1000; -1 = none */
+    /*
+     * Most jobs held beyond the slots; default 8 * concurrency within 200..1000; -1 = none. How many are follows from measured
+     * times: none for slow handlers. Should fast ones become slow, what waited for a fifth of the lease goes back to the store.
+     */
+    int prefetch_max;
     lade_backoff_fn backoff; /* NULL = the job's own */
     void *backoff_ctx;
     bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT and TSTP alone */
