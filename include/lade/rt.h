@@ -61,7 +61,12 @@ typedef struct lade_rt_opts {
     size_t stack_size; /* bytes of address space for a task's stack; 0 = 64 KiB; whole pages */
     unsigned blocking_max; /* threads of the blocking pool; 0 = 64 */
     const char *name;      /* for the names of the threads, borrowed while it runs; NULL = "lade" */
-    /* All tasks wait for each other and nothing else can wake them. NULL: print them and exit(2). */
+    /*
+     * All tasks wait for each other and nothing else can wake them. NULL: print them and exit(2). Else it is called on a worker,
+     * outside tasks: it may not wait, and may do all that does not - lade_rt_dump, open a gate, post, send without waiting, cancel
+     * a task, arm a timer, start a task, or end the process. When it returns, whatever it has made ready runs. When it has made
+     * nothing ready the runtime sleeps until another thread does; it may be called again for the same deadlock.
+     */
     void (*on_deadlock)(void *ctx);
     void *ctx;
     /*

@@ -382,9 +382,10 @@ static struct lr_task *watch_once(struct lr_rt *rt, struct lr_worker *w, struct 
         }
     }
     if (go_deep(rt, w)) {
-        if (is_deadlock(rt))
-            lr_deadlock(rt);
-        sleep_polling(rt, w, LADE_FOREVER, alone);
+        /* Not to sleep over what the program has just woken, from here or by another thread: look again. */
+        bool again = is_deadlock(rt) && (lr_deadlock(rt), !is_deadlock(rt));
+        if (!again)
+            sleep_polling(rt, w, LADE_FOREVER, alone);
         __atomic_store_n(&rt->watched, 1, __ATOMIC_SEQ_CST);
         v->since = lb_clock_mono();
         v->interval = LOOK_FIRST;

@@ -1,11 +1,13 @@
 /* Last words, in a child process - what it says and how it ends - and dumps: R23, R24, R25. */
 #include "rt_rig.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static void (*handle_fault)(int) = SIG_DFL; /* in the child */
+static lade_rt_opts in_child = {.workers = 2};
 
 static int run_in_child(int (*fn)(void *), void *arg, int *status, char *said, size_t size)
 {
@@ -21,8 +23,7 @@ static int run_in_child(int (*fn)(void *), void *arg, int *status, char *said, s
         (void)signal(SIGSEGV, handle_fault);
         (void)signal(SIGABRT, SIG_DFL);
         (void)alarm(120);
-        lade_rt_opts o = {.workers = 2};
-        _exit(lade_rt_run(&o, fn, arg) & 0x7f);
+        _exit(lade_rt_run(&in_child, fn, arg) & 0x7f);
     }
     (void)close(out[1]);
     size_t n = 0;
@@ -56,6 +57,85 @@ static void r24_a_deadlock_is_reported_with_what_each_task_waits_for(void **stat
     assert_non_null(strstr(said, "all tasks are asleep"));
     assert_non_null(strstr(said, "waits in vain"));
     assert_non_null(strstr(said, "receive from channel"));
+}
+
+/* What the callback of a deadlock does about it. */
+enum rescue { OPEN_GATE, CANCEL, ARM_TIMER, START_TASK, OTHER_THREAD, N_RESCUES };
+
+struct stuck {
+    enum rescue how;
+    lade_gate gate;
+    lade_task self;
+    lade_timer timer;
+    pthread_t thread;
+    uint64_t called, by_thread;
+};
+
+static void open_gate(void *arg)
+{
+    EXPECT(lade_gate_open(arg) == 0);
+}
+
+static void *open_gate_later(void *arg)
+{
+    struct stuck *s = arg;
+    while (rig_get(&s->by_thread) == 0)
+        (void)usleep(1000);
+    open_gate(&s->gate);
+    return NULL;
+}
+
+static void rescue(void *arg)
+{
+    struct stuck *s = arg;
+    if (rig_add(&s->called, 1) > 1)
+        return;
+    EXPECT(lade_gate_wait(&s->gate) == -LADE_EPERM);
+    switch (s->how) {
+    case OPEN_GATE:
+        open_gate(&s->gate);
+        break;
+    case CANCEL:
+        EXPECT(lade_task_cancel(s->self) == 0);
+        break;
+    case ARM_TIMER:
+        EXPECT(lade_timer_arm(&s->timer, rig_in_ms(5), open_gate, &s->gate) == 0);
+        break;
+    case START_TASK:
+        EXPECT(lade_task_start(NULL, open_gate, &s->gate) == 0);
+        break;
+    case OTHER_THREAD: /* it opens the gate when we are asleep, or about to be */
+        EXPECT(pthread_create(&s->thread, NULL, open_gate_later, s) == 0);
+        rig_add(&s->by_thread, 1);
+        break;
+    case N_RESCUES:
+        break;
+    }
+}
+
+static int get_stuck(void *arg)
+{
+    struct stuck *s = arg;
+    s->self = lade_task_self();
+    int rc = lade_gate_wait(&s->gate);
+    EXPECT(rc == (s->how == CANCEL ? -LADE_ECANCELED : 0));
+    return 7;
+}
+
+static void r24_what_the_callback_of_a_deadlock_wakes_runs(void **state)
+{
+    (void)state;
+    for (int how = 0; how < N_RESCUES; how++) {
+        for (unsigned w = 1; w <= 3; w++) {
+            struct stuck s = {.how = (enum rescue)how};
+            lade_rt_opts o = {.workers = w, .on_deadlock = rescue, .ctx = &s};
+            assert_int_equal(lade_rt_run(&o, get_stuck, &s), 7);
+            rig_check();
+            assert_true(s.called == 1 || (how == OTHER_THREAD && s.called > 0));
+            if (how == OTHER_THREAD)
+                assert_int_equal(pthread_join(s.thread, NULL), 0);
+        }
+    }
 }
 
 static int not_a_deadlock(void *arg)
@@ -230,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r24_a_deadlock_is_reported_with_what_each_task_waits_for),
+        cmocka_unit_test(r24_what_the_callback_of_a_deadlock_wakes_runs),
         cmocka_unit_test(r24_timers_descriptors_and_bridges_are_no_deadlock),
         cmocka_unit_test(r25_a_stack_overflow_is_named_and_ends_the_process),
         cmocka_unit_test(r25_the_neighbours_of_a_stack_that_overflows_are_unharmed),
