@@ -2,7 +2,7 @@
 --
 -- KEYS  <ns>:queues
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered, id, name, cancel siblings (0|1), nodes,
---       steps, last steps; for each node: s, deps or "", body (flow.lua tells of s)
+--       steps, last steps; for each node: s, deps or "", body (s: see flow.lua)
 -- Answers 0, or 1 when the id is known. The answer is remembered for a repeat, as by put.
 flow_ns = sub(KEYS[1], 1, -7)
 local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]

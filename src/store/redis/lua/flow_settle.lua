@@ -1,0 +1,1 @@
+-- flow_settle.lua - behind settle.lua, to tell the script that moves flows (flow.lua) from the one that knows none (noflow.lua)
