@@ -191,6 +191,10 @@ static int check_after(struct build *b, struct graph *g, size_t i)
 {
     const lade_flow_step *s = &g->steps[i];
     char text[160];
+    if (s->n_after > 0 && !s->after) {
+        (void)snprintf(text, sizeof(text), "steps[%zu].after is NULL, but its n_after is not 0", i);
+        return fail(b, LADE_EINVAL, text);
+    }
     for (size_t k = 0; k < s->n_after; k++) {
         size_t other = s->after[k];
         if (other >= g->n) {
@@ -338,8 +342,6 @@ static int check_step(const struct build *b, const lade_flow_step *s)
         return fail(b, LADE_EINVAL, "on_dead is unknown");
     if (s->type == LADE_FLOW_JOB && !s->job)
         return fail(b, LADE_EINVAL, "job is NULL; a step of type job needs one");
-    if (s->n_after > 0 && !s->after)
-        return fail(b, LADE_EINVAL, "after is NULL, but n_after is not 0");
     if (s->type == LADE_FLOW_JOB)
         return s->n_steps == 0 ? 0
                                : fail(b, LADE_EINVAL, "steps is set; a step of type job has none");

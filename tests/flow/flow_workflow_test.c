@@ -650,6 +650,8 @@ static void cycles_are_refused(void **state)
     g[2].after = on_9;
     g[2].n_after = 1;
     assert_refused(f, &spec, -LADE_EINVAL, "names step 9 of 3");
+    g[2].after = NULL;
+    assert_refused(f, &spec, -LADE_EINVAL, "steps[2].after is NULL");
     spec.root.after = on_0;
     spec.root.n_after = 1;
     assert_refused(f, &spec, -LADE_EINVAL, "root.after");
