@@ -254,7 +254,7 @@ typedef int64_t (*lade_backoff_fn)(const lade_job *job, int attempt, void *ctx);
 enum lade_executor {
     /*
      * A slot is a task of the runtime (<lade/rt.h>): thousands of them on as many threads as there are CPUs, each on a stack of
-     * 256 KiB. Waiting by the runtime's calls costs nothing but that. A handler that blocks its thread or computes for long stops
+     * 256 KiB: large arrays belong on the heap, a handler that needs more ends the process with a line that says so. Waiting by the runtime's calls costs nothing but that. A handler that blocks its thread or computes for long stops
      * nobody else: after some milliseconds another thread goes on with the rest, up to 256 more in the process. Beyond that number
      * blocked handlers keep others waiting; thread-local variables may be another thread's after a call that waits.
      */

@@ -57,8 +57,11 @@ enum lade_rt_errno {
 typedef struct lade_rt lade_rt;
 
 typedef struct lade_rt_opts {
-    unsigned workers;  /* OS threads that run tasks; 0 = CPUs this process may use; at most 256 */
-    size_t stack_size; /* bytes of address space for a task's stack; 0 = 64 KiB; whole pages */
+    unsigned workers; /* OS threads that run tasks; 0 = CPUs this process may use; at most 256 */
+    size_t
+        stack_size; /* bytes of address space for a task's stack; 0 = 64 KiB; whole pages. It does not
+                          grow: who needs more ends the process with a line that says so. A guard of the same size lies below it (64 KiB
+                          to 1 MiB); code with arrays beyond that is to be built with -fstack-clash-protection */
     unsigned blocking_max; /* threads of the blocking pool; 0 = 64 */
     const char *name;      /* for the names of the threads, borrowed while it runs; NULL = "lade" */
     /*
@@ -332,7 +335,7 @@ typedef enum lade_chan_kind {
  * A channel of `cap` elements of `elem` bytes (1..LADE_CHAN_ELEM_MAX), copied in and out. Capacity 0 is a meeting: a
  * send is done when a receiver has the value.
  * Waits: never.
- * Returns: it; NULL when out of memory or when a bound is broken.
+ * Returns: it; NULL when out of memory, for an unknown kind, or when a bound is broken.
  * Owner: the caller has one reference.
  */
 LADE_CHECKED LADE_API lade_chan *lade_chan_new(lade_chan_kind kind, size_t elem, unsigned cap);
@@ -522,13 +525,13 @@ LADE_API int lade_mutex_unlock(lade_mutex *m);
 typedef struct lade_rwlock {
     lade_waitlist waiters;
     uint32_t readers;
-    uint32_t writer;
+    uintptr_t writer; /* who it is */
 } lade_rwlock;
 
 /*
  * Enters as a reader.
  * Waits: parks while a writer is in or was first; from a plain thread, that thread waits.
- * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EDEADLK when the caller is in as the writer; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
  * Owner: l is the caller's memory, all zero at first; it stays where it is until every call on it has returned.
  */
 LADE_API int lade_rwlock_rdlock(lade_rwlock *l);
@@ -536,7 +539,8 @@ LADE_API int lade_rwlock_rdlock(lade_rwlock *l);
 /*
  * Enters as the only writer.
  * Waits: parks while anybody is in or was first; from a plain thread, that thread waits.
- * Returns: 0; -LADE_ECANCELED; -LADE_EPERM where nothing may wait; -LADE_EINVAL.
+ * Returns: 0; -LADE_ECANCELED; -LADE_EDEADLK when the caller is in as the writer; -LADE_EPERM in steps and timer
+ *     functions; -LADE_EINVAL.
  * Owner: l as lade_rwlock_rdlock.
  */
 LADE_API int lade_rwlock_wrlock(lade_rwlock *l);
@@ -562,7 +566,7 @@ LADE_API int lade_rwlock_wrlock_until(lade_rwlock *l, int64_t until);
 /*
  * Leaves, as a reader or a writer.
  * Waits: never.
- * Returns: 0; -LADE_EPERM when nobody holds it; -LADE_EINVAL.
+ * Returns: 0; -LADE_EPERM when nobody is in, or another is as the writer (who the readers are is not kept); -LADE_EINVAL.
  * Owner: l as lade_rwlock_rdlock.
  */
 LADE_API int lade_rwlock_unlock(lade_rwlock *l);
@@ -622,7 +626,7 @@ LADE_API int lade_sem_wait_until(lade_sem *s, int64_t until);
 /*
  * Gives one, to the one that has waited longest or to the count.
  * Waits: never.
- * Returns: 0; -LADE_EINVAL.
+ * Returns: 0; -LADE_EINVAL, also when the count is at UINT32_MAX: it stays.
  * Owner: s as lade_sem_wait.
  */
 LADE_API int lade_sem_post(lade_sem *s);
@@ -768,9 +772,10 @@ LADE_API lade_step_next lade_timer_wait_step(lade_timer *t, int64_t at, lade_ste
 typedef struct lade_fd lade_fd;
 
 /*
- * Listens. addr: "127.0.0.1:8080", "[::1]:8080", or "unix:/path"; port 0 picks one. Names are not looked up.
+ * Listens. addr: "127.0.0.1:8080", "[::1]:8080", or "unix:/path"; port 0 picks one. Names are not looked up. The file of a Unix
+ * socket goes with lade_fd_close; one that a dead process has left (a socket that refuses connections) is replaced.
  * Waits: never.
- * Returns: 0 and *out; -LADE_EINVAL; -LADE_EIO; -LADE_ENOMEM; -LADE_EPERM without a runtime.
+ * Returns: 0 and *out; -LADE_EBUSY when the address is in use, or a file of another kind is there; -LADE_EINVAL; -LADE_EIO; -LADE_ENOMEM; -LADE_EPERM without a runtime.
  * Owner: *out is the caller's until lade_fd_close.
  */
 LADE_CHECKED LADE_API int lade_net_listen(const char *addr, lade_fd **out);
@@ -824,7 +829,8 @@ LADE_API long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until);
 /*
  * All n bytes, or fewer when something ended it after a part.
  * Waits: parks; from a plain thread, that thread waits.
- * Returns: the count; < 0, as lade_fd_read, when nothing was written.
+ * Returns: the count; < 0, as lade_fd_read, when nothing was written; -LADE_EIO when nobody reads any more: SIGPIPE is
+ *     never raised.
  * Owner: buf is the caller's.
  * Units: `until` is a deadline in ns, 0 does not wait.
  */

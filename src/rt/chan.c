@@ -23,7 +23,8 @@ static __attribute__((no_sanitize("thread"))) bool has_more(const struct lade_ch
 
 lade_chan *lade_chan_new(lade_chan_kind kind, size_t elem, unsigned cap)
 {
-    if (elem == 0 || elem > LADE_CHAN_ELEM_MAX || cap > LADE_CHAN_CAP_MAX)
+    if ((unsigned)kind > LADE_CHAN_SPSC || elem == 0 || elem > LADE_CHAN_ELEM_MAX ||
+        cap > LADE_CHAN_CAP_MAX)
         return NULL;
     uint32_t slots = 1;
     while (slots < cap)

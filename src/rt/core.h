@@ -186,7 +186,7 @@ struct lr_rt {
     struct lr_shard *shard;
     struct lr_poller poller;
     struct lr_pool *blocking;
-    size_t stack_size;
+    size_t stack_size, guard_size;
     int64_t spin_for; /* ns that an idle worker looks out before it sleeps */
     char name[8];
     void (*on_deadlock)(void *);
@@ -217,6 +217,7 @@ struct lr_rt {
     struct lr_slab *slabs;                /* guarded by: pool_lock */
     struct lr_slab *fresh;                /* guarded by: pool_lock */
     uint64_t n_stacks;                    /* all there are; guarded by: pool_lock */
+    uint32_t n_guard_maps;                /* guards by mprotect; guarded by: pool_lock */
     struct sigaction old_segv, old_abort; /* what the program had */
 };
 

@@ -1,12 +1,13 @@
 /*
  * crash.c - the last words of a task: who it was, where it was started, where it is
  *
- * For a stack overflow (a fault in a guard page) and for abort, which is also what assert ends in. Everything here runs in a
+ * For a stack overflow (a fault in the guard below it, or anywhere with the stack pointer below it) and for abort, which is also what assert ends in. Everything here runs in a
  * signal handler on a stack of its own: no allocation, no lock, write(2) only. Afterwards the program's own handler, or the default,
  * has its turn; nothing is survived.
  */
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -16,14 +17,26 @@
 #    include <execinfo.h>
 #endif
 
-#define PAGE          4096
 #define SIGSTACK_SIZE (64 * 1024)
 #define FRAMES        32
+#define FRAME_MAX     ((size_t)64 * 1024 * 1024) /* farther from a stack it is no frame of it */
 
 static void say(const char *text)
 {
     ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
     (void)ignored;
+}
+
+static void say_number(size_t n)
+{
+    char text[24];
+    char *at = text + sizeof(text) - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    say(at);
 }
 
 static void say_frames(void)
@@ -50,6 +63,35 @@ static void say_last_words(const char *what, const struct lr_fiber *f)
     say(" started at ");
     say(f->where ? f->where : "?");
     say("\n");
+}
+
+static const char *stack_pointer(const void *context)
+{
+    const ucontext_t *u = context;
+#if defined(__x86_64__)
+    return (const char *)u->uc_mcontext.gregs[REG_RSP]; /* NOLINT(performance-no-int-to-ptr) */
+#elif defined(__aarch64__)
+    return (const char *)u->uc_mcontext.sp; /* NOLINT(performance-no-int-to-ptr) */
+#else
+    (void)u;
+    return NULL;
+#endif
+}
+
+/* `at` lies below the stack, by no more than `reach`. */
+static bool is_below(const struct lr_fiber *f, const char *at, size_t reach)
+{
+    uintptr_t low = (uintptr_t)f->stack->low;
+    return (uintptr_t)at < low && low - (uintptr_t)at <= reach;
+}
+
+static void say_overflow(const struct lr_rt *rt, const struct lr_fiber *f)
+{
+    say_last_words("stack overflow", f);
+    say("lade: its stack has ");
+    say_number(rt->stack_size);
+    say(" bytes: large arrays belong on the heap, or give it more (lade_rt_opts.stack_size; for handlers of a queue executor = "
+        "LADE_EXECUTOR_THREAD)\n");
     say_frames();
 }
 
@@ -68,10 +110,11 @@ static void pass_on(const struct sigaction *old, int sig, siginfo_t *info, void 
 static void on_segv(int sig, siginfo_t *info, void *context)
 {
     const struct lr_fiber *f = running_fiber();
-    const char *at = info->si_addr;
-    if (f && f->stack && at < f->stack->low && at >= f->stack->low - PAGE)
-        say_last_words("stack overflow", f);
     struct lr_rt *rt = lr_rt_get();
+    if (f && f->stack &&
+        (is_below(f, info->si_addr, rt->guard_size) ||
+         is_below(f, stack_pointer(context), FRAME_MAX)))
+        say_overflow(rt, f);
     if (rt)
         pass_on(&rt->old_segv, sig, info, context);
     else
@@ -81,8 +124,10 @@ static void on_segv(int sig, siginfo_t *info, void *context)
 static void on_abort(int sig, siginfo_t *info, void *context)
 {
     const struct lr_fiber *f = running_fiber();
-    if (f)
+    if (f) {
         say_last_words("abort", f);
+        say_frames();
+    }
     struct lr_rt *rt = lr_rt_get();
     if (rt)
         pass_on(&rt->old_abort, sig, info, context);

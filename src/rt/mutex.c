@@ -97,13 +97,6 @@ static __attribute__((noinline)) int lock_slow(lade_mutex *m, struct lr_task *t,
     }
 }
 
-/* The calling task or thread as an owner; 0 where nothing may own a lock. */
-static inline uintptr_t self_owner(void)
-{
-    struct lr_task *t = lr_cur();
-    return LB_LIKELY(t != NULL) ? (uintptr_t)t : (uintptr_t)lr_self_task();
-}
-
 static __attribute__((noinline)) int lock_any(lade_mutex *m, int64_t until)
 {
     if (!m)
@@ -134,7 +127,7 @@ int lade_mutex_trylock(lade_mutex *m)
 {
     if (!m)
         return -LADE_EINVAL;
-    uintptr_t me = self_owner();
+    uintptr_t me = lr_self_owner();
     if (!me)
         return -LADE_EPERM;
     return take_if_free(m, me) ? 0 : -LADE_EAGAIN;
@@ -166,7 +159,7 @@ static __attribute__((noinline)) int unlock_any(lade_mutex *m)
 {
     if (!m)
         return -LADE_EINVAL;
-    uintptr_t me = self_owner();
+    uintptr_t me = lr_self_owner();
     if (me == 0 || __atomic_load_n(&m->owner, __ATOMIC_RELAXED) != me)
         return -LADE_EPERM;
     if (__atomic_load_n(&m->waiters.n, __ATOMIC_RELAXED) != 0)

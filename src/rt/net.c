@@ -4,12 +4,16 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "rt/net.h"
 
 #define BACKLOG 1024
@@ -102,6 +106,66 @@ int lade_fd_open(int fd, lade_fd **out)
     return lr_fd_new(fd, out);
 }
 
+static const char *path_of(const struct address *a)
+{
+    return ((const struct sockaddr_un *)(const void *)&a->s)->sun_path;
+}
+
+/* A socket's file with nobody behind it. One that is between bind and listen at this moment looks the same. */
+static bool is_stale(const struct address *a)
+{
+    struct stat st;
+    if (lstat(path_of(a), &st) < 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    int fd = open_socket(a);
+    bool refused =
+        fd >= 0 && connect(fd, (const struct sockaddr *)&a->s, a->n) < 0 && errno == ECONNREFUSED;
+    if (fd >= 0)
+        (void)close(fd);
+    return refused;
+}
+
+static int listen_at(int fd, const struct address *a)
+{
+    const struct sockaddr *s = (const struct sockaddr *)&a->s;
+    int rc = bind(fd, s, a->n);
+    if (rc < 0 && errno == EADDRINUSE && a->s.ss_family == AF_UNIX) {
+        rc = is_stale(a) && unlink(path_of(a)) == 0 ? bind(fd, s, a->n) : -1;
+        if (rc < 0)
+            return -LADE_EBUSY;
+    }
+    if (rc == 0)
+        rc = listen(fd, BACKLOG);
+    if (rc == 0)
+        return 0;
+    return errno == EADDRINUSE ? -LADE_EBUSY : -LADE_EIO;
+}
+
+/* What bind has just made, to be taken away with the listener. */
+static int note_file(const struct address *a, struct lr_socket_file **out)
+{
+    struct stat st;
+    struct lr_socket_file *f = lb_malloc(sizeof(*f));
+    if (!f || lstat(path_of(a), &st) < 0) {
+        (void)unlink(path_of(a));
+        int rc = f ? -LADE_EIO : -LADE_ENOMEM;
+        lb_free(f);
+        return rc;
+    }
+    *f = (struct lr_socket_file){.dev = st.st_dev, .ino = st.st_ino};
+    memcpy(f->path, path_of(a), sizeof(f->path));
+    *out = f;
+    return 0;
+}
+
+void lr_socket_file_drop(struct lr_socket_file *f)
+{
+    struct stat st;
+    if (f && lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+        (void)unlink(f->path);
+    lb_free(f);
+}
+
 int lade_net_listen(const char *addr, lade_fd **out)
 {
     struct address a;
@@ -112,11 +176,20 @@ int lade_net_listen(const char *addr, lade_fd **out)
         return -LADE_EIO;
     int one = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(fd, (struct sockaddr *)&a.s, a.n) < 0 || listen(fd, BACKLOG) < 0) {
+    struct lr_socket_file *file = NULL;
+    int rc = listen_at(fd, &a);
+    if (rc == 0 && a.s.ss_family == AF_UNIX)
+        rc = note_file(&a, &file);
+    if (rc < 0) {
         (void)close(fd);
-        return -LADE_EIO;
+        return rc;
     }
-    return adopt(fd, out);
+    rc = adopt(fd, out);
+    if (rc < 0)
+        lr_socket_file_drop(file);
+    else
+        (*out)->file = file;
+    return rc;
 }
 
 int lade_net_port(lade_fd *l)
@@ -163,12 +236,33 @@ static SYSCALL ssize_t try_read(int fd, void *buf, size_t n)
     return got < 0 ? -errno : got;
 }
 
-/* A socket that nobody reads any more must not raise SIGPIPE. */
+/* write, with SIGPIPE held back; one that this call has raised, and no other, is taken from the thread. */
+static SYSCALL ssize_t write_quietly(int fd, const void *buf, size_t n)
+{
+    sigset_t pipe_only;
+    sigset_t before;
+    sigset_t pending;
+    (void)sigemptyset(&pipe_only);
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    (void)sigpending(&pending);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    ssize_t put = write(fd, buf, n);
+    ssize_t rc = put < 0 ? -errno : put;
+    if (rc == -EPIPE && !sigismember(&pending, SIGPIPE)) {
+        static const struct timespec now;
+        while (sigtimedwait(&pipe_only, NULL, &now) < 0 && errno == EINTR)
+            ;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* What nobody reads any more must not raise SIGPIPE. */
 static SYSCALL ssize_t try_write(int fd, const void *buf, size_t n)
 {
     ssize_t put = send(fd, buf, n, MSG_NOSIGNAL);
     if (put < 0 && errno == ENOTSOCK)
-        put = write(fd, buf, n);
+        return write_quietly(fd, buf, n);
     return put < 0 ? -errno : put;
 }
 

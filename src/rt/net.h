@@ -2,7 +2,20 @@
 #ifndef LADE_RT_NET_H
 #define LADE_RT_NET_H
 
+#include <sys/types.h>
+#include <sys/un.h>
+
 #include "rt/task.h"
+
+/* The file of a listener at unix:path. */
+struct lr_socket_file {
+    dev_t dev;
+    ino_t ino;
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
+/* Takes the file away, unless somebody has put another in its place, and frees. NULL is nothing. */
+void lr_socket_file_drop(struct lr_socket_file *f);
 
 enum lr_side { LR_SIDE_READ = 0, LR_SIDE_WRITE = 1 };
 
@@ -17,8 +30,9 @@ struct lade_fd {
     int fd;
     uint32_t generation;
     uint32_t index;
-    uint32_t users;     /* calls under way, and the owner */
-    lade_fd *next_free; /* guarded by: table lock */
+    uint32_t users;              /* calls under way, and the owner */
+    struct lr_socket_file *file; /* listeners at unix:path; else NULL */
+    lade_fd *next_free;          /* guarded by: table lock */
 };
 
 /* Waits until the side may be ready; the caller then tries again. 0, -LADE_ETIMEDOUT, -LADE_ECANCELED. */

@@ -21,6 +21,13 @@
 /* The calling task, or the thread's own; NULL where nothing may wait: in steps and timer functions. */
 struct lr_task *lr_self_task(void);
 
+/* The same as the owner of a lock; 0 where nothing may own one. */
+static inline uintptr_t lr_self_owner(void)
+{
+    struct lr_task *t = lr_cur();
+    return LB_LIKELY(t != NULL) ? (uintptr_t)t : (uintptr_t)lr_self_task();
+}
+
 /*
  * Gives the worker to others until somebody has claimed the ticket. The deadline and a cancel claim it too. Returns what the
  * claimer wrote. Never fails to wait: the caller has made sure that `t` is its own task.

@@ -112,6 +112,7 @@ int lr_fd_new(int fd, lade_fd **out)
     f->closed = false;
     f->ready[LR_SIDE_READ] = f->ready[LR_SIDE_WRITE] = false;
     f->users = 1;
+    f->file = NULL;
     uint64_t key = (uint64_t)f->generation << 32 | f->index;
     lr_spin_unlock(&f->side[0].lock);
     struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = key};
@@ -171,6 +172,8 @@ int lade_fd_close(lade_fd *fd)
         return -LADE_EINVAL;
     lr_ready_all(readers);
     lr_ready_all(writers);
+    lr_socket_file_drop(fd->file); /* ours alone since we closed it, until we leave */
+    fd->file = NULL;
     lr_fd_leave(fd);
     return 0;
 }

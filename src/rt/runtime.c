@@ -21,6 +21,8 @@
 #define SPIN_FOR     100000
 #define STACK_MIN    ((size_t)16 * 1024)
 #define STACK_MAX    ((size_t)1024 * 1024 * 1024)
+#define GUARD_MIN    ((size_t)64 * 1024) /* below each stack: stack.h */
+#define GUARD_MAX    ((size_t)1024 * 1024)
 #define BLOCKING_MAX 4096
 #define PAGE         4096
 
@@ -115,6 +117,7 @@ static int make_runtime(const lade_rt_opts *opts, bool hosted, struct lr_rt **ou
     rt->max_workers = rt->n_workers + o->spares;
     rt->n_live = rt->n_busy = rt->n_workers;
     rt->stack_size = o->stack_size ? o->stack_size : (size_t)64 * 1024;
+    rt->guard_size = LB_MAX(GUARD_MIN, LB_MIN(rt->stack_size, GUARD_MAX));
     rt->hosted = hosted;
     rt->spin_for = o->spares > 0 ? 0 : SPIN_FOR;
     rt->on_deadlock = o->on_deadlock;

@@ -24,22 +24,26 @@
 #define PAGE          4096
 #define COLOURS       16
 #define COLOUR_STEP   192
-#define RUNTIME_KEEPS 1024 /* free stacks with their pages */
-#define GUARD_INSTALL 102  /* MADV_GUARD_INSTALL of newer headers */
+#define RUNTIME_KEEPS 1024  /* free stacks with their pages */
+#define GUARD_INSTALL 102   /* MADV_GUARD_INSTALL of newer headers */
+#define GUARD_MAPS    20000 /* by mprotect: two mappings each, of the 65,530 a process may have */
 
 struct lr_slab {
     struct lr_slab *next;  /* every slab */
     struct lr_slab *fresh; /* those with slots that were never used */
     char *base;
-    size_t slot_size;
-    size_t used; /* slots given out at least once */
+    size_t slot_size; /* guard and stack */
+    size_t used;      /* slots given out at least once */
 };
 
-static void guard(char *page)
+/* Under the pool lock. */
+static void guard(struct lr_rt *rt, char *at)
 {
-    if (madvise(page, PAGE, GUARD_INSTALL) == 0)
+    if (madvise(at, rt->guard_size, GUARD_INSTALL) == 0)
         return;
-    (void)mprotect(page, PAGE, PROT_NONE); /* or none: every mapping that is allowed is in use */
+    /* Beyond the bound there is none: the mappings that are left are for stacks, and the program's own. */
+    if (rt->n_guard_maps < GUARD_MAPS && mprotect(at, rt->guard_size, PROT_NONE) == 0)
+        rt->n_guard_maps++;
 }
 
 /* Address space for 64 more, no memory. Under the pool lock. */
@@ -48,7 +52,8 @@ static bool map_slab(struct lr_rt *rt)
     struct lr_slab *slab = lb_malloc(sizeof(*slab));
     if (!slab)
         return false;
-    size_t size = rt->stack_size * SLAB_SLOTS;
+    size_t slot = rt->guard_size + rt->stack_size;
+    size_t size = slot * SLAB_SLOTS;
     char *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
@@ -56,8 +61,8 @@ static bool map_slab(struct lr_rt *rt)
         return false;
     }
     (void)madvise(base, size, MADV_NOHUGEPAGE);
-    *slab = (struct lr_slab){
-        .next = rt->slabs, .fresh = rt->fresh, .base = base, .slot_size = rt->stack_size};
+    *slab =
+        (struct lr_slab){.next = rt->slabs, .fresh = rt->fresh, .base = base, .slot_size = slot};
     rt->slabs = rt->fresh = slab;
     lr_count(&rt->n_stacks, SLAB_SLOTS);
     return true;
@@ -98,11 +103,12 @@ static struct lr_stack *take_fresh(struct lr_rt *rt)
     size_t i = slab->used++;
     if (slab->used == SLAB_SLOTS)
         rt->fresh = slab->fresh;
-    char *low = slab->base + i * slab->slot_size;
-    guard(low);
-    TELL_VALGRIND(low + PAGE, low + slab->slot_size);
+    char *slot = slab->base + i * slab->slot_size;
+    char *low = slot + rt->guard_size;
+    guard(rt, slot);
+    TELL_VALGRIND(low, slot + slab->slot_size);
     struct lr_stack *s = slot_of(slab, i);
-    *s = (struct lr_stack){.low = low + PAGE};
+    *s = (struct lr_stack){.low = low};
     return s;
 }
 

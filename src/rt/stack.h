@@ -1,12 +1,13 @@
 /*
  * stack.h - stacks of fibers
  *
- *     slot:  [guard page][ .......... stack, grows down .......... ][struct lr_stack][colour]
+ *     slot:  [guard][ .......... stack, grows down .......... ][struct lr_stack][colour]
  *
  * Slots are mapped in slabs of 64, given out at a fiber's first run and kept in a pool per worker, last used first, so that
  * short tasks always find a warm one. The colour shifts the tops by some cache lines, or the hot ends of all stacks would
- * fall into the same sets of the first-level cache. The guard is MADV_GUARD_INSTALL (Linux 6.13, no mapping of its own), before that
- * mprotect, and where that fails (vm.max_map_count) there is none. Unused stacks beyond a bound give their pages back.
+ * fall into the same sets of the first-level cache. The guard is as large as the stack, but at least 64 KiB and at most 1 MiB: one large array does not
+ * step over it. It is MADV_GUARD_INSTALL (Linux 6.13, no mapping of its own), before that mprotect for the first 20,000 stacks, for
+ * the sake of vm.max_map_count, and none for the others. Unused stacks beyond a bound give their pages back.
  */
 #ifndef LADE_RT_STACK_H
 #define LADE_RT_STACK_H

@@ -38,7 +38,7 @@ static struct lr_task *admit(lade_rwlock *l)
         if (!lr_claim(w->task, w->ticket))
             continue;
         if (kind == WRITER)
-            l->writer = 1;
+            l->writer = (uintptr_t)w->task;
         else
             l->readers++;
         w->task->woke = LR_WOKE;
@@ -71,6 +71,10 @@ int lade_rwlock_rdlock_until(lade_rwlock *l, int64_t until)
         lr_spin_unlock(&l->waiters.lock);
         return 0;
     }
+    if (l->writer && l->writer == lr_self_owner()) {
+        lr_spin_unlock(&l->waiters.lock);
+        return -LADE_EDEADLK;
+    }
     return after_wait(l, wait_in(&l->waiters, READER, until, LR_WAITS_RWLOCK));
 }
 
@@ -78,11 +82,18 @@ int lade_rwlock_wrlock_until(lade_rwlock *l, int64_t until)
 {
     if (!l)
         return -LADE_EINVAL;
+    uintptr_t me = lr_self_owner();
+    if (!me)
+        return -LADE_EPERM;
     lr_spin_lock(&l->waiters.lock);
     if (!l->writer && l->readers == 0) {
-        l->writer = 1;
+        l->writer = me;
         lr_spin_unlock(&l->waiters.lock);
         return 0;
+    }
+    if (l->writer == me) {
+        lr_spin_unlock(&l->waiters.lock);
+        return -LADE_EDEADLK;
     }
     return after_wait(l, wait_in(&l->waiters, WRITER, until, LR_WAITS_RWLOCK));
 }
@@ -101,9 +112,10 @@ int lade_rwlock_unlock(lade_rwlock *l)
 {
     if (!l)
         return -LADE_EINVAL;
+    uintptr_t me = lr_self_owner();
     lr_spin_lock(&l->waiters.lock);
-    bool held = l->writer || l->readers > 0;
-    if (l->writer)
+    bool held = l->writer ? l->writer == me : l->readers > 0;
+    if (held && l->writer)
         l->writer = 0;
     else if (held)
         l->readers--;
@@ -140,14 +152,15 @@ int lade_sem_post(lade_sem *s)
     lr_spin_lock(&s->waiters.lock);
     struct lr_wait *w = lr_waitlist_claim(&s->waiters);
     struct lr_task *t = w ? w->task : NULL;
+    bool full = !t && s->count == UINT32_MAX;
     if (t)
         t->woke = LR_WOKE;
-    else
+    else if (!full)
         s->count++;
     lr_spin_unlock(&s->waiters.lock);
     if (t)
         lr_ready(t);
-    return 0;
+    return full ? -LADE_EINVAL : 0;
 }
 
 /* ---- wait group ---- */

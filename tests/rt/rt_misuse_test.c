@@ -73,6 +73,8 @@ static void r26_null_is_refused_by_channels(void **state)
     assert_null(lade_chan_new(LADE_CHAN_MPMC, 0, 1));
     assert_null(lade_chan_new(LADE_CHAN_MPMC, LADE_CHAN_ELEM_MAX + 1, 1));
     assert_null(lade_chan_new(LADE_CHAN_MPMC, 8, LADE_CHAN_CAP_MAX + 1));
+    assert_null(lade_chan_new((lade_chan_kind)(LADE_CHAN_SPSC + 1), 8, 1));
+    assert_null(lade_chan_new((lade_chan_kind)-1, 8, 1));
     assert_null(lade_chan_ref(NULL));
     assert_int_equal(lade_chan_unref(NULL), 0);
     assert_int_equal(lade_chan_len(NULL), 0);
@@ -223,6 +225,17 @@ static void *unlock_what_is_not_mine(void *arg)
     return NULL;
 }
 
+static int leave_what_is_not_mine(void *arg)
+{
+    return lade_rwlock_unlock(arg);
+}
+
+static void *leave_in_thread(void *arg)
+{
+    EXPECT(lade_rwlock_unlock(arg) == -LADE_EPERM);
+    return NULL;
+}
+
 static int misuse_inside(void *arg)
 {
     (void)arg;
@@ -239,6 +252,17 @@ static int misuse_inside(void *arg)
     EXPECT(lade_cond_wait(&c, &m, LADE_FOREVER) == -LADE_EPERM);
     lade_rwlock l = {0};
     EXPECT(lade_rwlock_unlock(&l) == -LADE_EPERM);
+    EXPECT(lade_rwlock_wrlock(&l) == 0);
+    EXPECT(lade_rwlock_wrlock(&l) == -LADE_EDEADLK && lade_rwlock_rdlock(&l) == -LADE_EDEADLK);
+    lade_taskgroup g = {0};
+    EXPECT(lade_taskgroup_start(&g, NULL, leave_what_is_not_mine, &l) == 0);
+    EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == -LADE_EPERM);
+    EXPECT(pthread_create(&t, NULL, leave_in_thread, &l) == 0 && pthread_join(t, NULL) == 0);
+    EXPECT(lade_rwlock_unlock(&l) == 0);
+    EXPECT(lade_rwlock_unlock(&l) == -LADE_EPERM);
+    lade_sem s = {.count = UINT32_MAX};
+    EXPECT(lade_sem_post(&s) == -LADE_EINVAL && s.count == UINT32_MAX);
+    EXPECT(lade_sem_wait(&s) == 0 && lade_sem_post(&s) == 0 && s.count == UINT32_MAX);
     lade_waitgroup w = {0};
     EXPECT(lade_waitgroup_done(&w) == -LADE_EINVAL);
     lade_fd *fd;
@@ -297,6 +321,8 @@ static void try_to_wait(void *arg)
     EXPECT(lade_mutex_unlock(&h->m) == -LADE_EPERM);
     EXPECT(lade_rwlock_rdlock(&h->l) == -LADE_EPERM);
     EXPECT(lade_rwlock_wrlock(&h->l) == -LADE_EPERM);
+    lade_rwlock unused = {0};
+    EXPECT(lade_rwlock_wrlock(&unused) == -LADE_EPERM); /* who would be in? */
     EXPECT(lade_cond_wait(&cond, &h->m, LADE_FOREVER) == -LADE_EPERM);
     EXPECT(lade_sem_wait(&sem) == -LADE_EPERM);
     EXPECT(lade_gate_wait(&h->closed) == -LADE_EPERM);

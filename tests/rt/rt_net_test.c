@@ -6,8 +6,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* ---- echo ---- */
@@ -484,9 +486,98 @@ static void bridges_carry_calls_both_ways(void **state)
     rig_check();
 }
 
+/* ---- pipes without a reader, files of Unix sockets ---- */
+
+static int write_to_nobody(void *arg)
+{
+    sigset_t pipe_only;
+    sigset_t before;
+    sigset_t pending;
+    (void)arg;
+    (void)sigemptyset(&pipe_only);
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    for (int was_pending = 0; was_pending < 2; was_pending++) {
+        int end[2];
+        lade_fd *fd = NULL;
+        EXPECT(pipe(end) == 0 && close(end[0]) == 0 && lade_fd_open(end[1], &fd) == 0);
+        if (was_pending) { /* what the program itself has raised stays */
+            (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+            (void)raise(SIGPIPE);
+        }
+        EXPECT(lade_fd_write(fd, "x", 1, rig_patience()) == -LADE_EIO);
+        EXPECT(sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == was_pending);
+        if (was_pending) {
+            int sig;
+            (void)sigwait(&pipe_only, &sig);
+            (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        }
+        EXPECT(lade_fd_close(fd) == 0);
+    }
+    return 0;
+}
+
+static void r28_writing_to_a_pipe_without_a_reader_fails_and_raises_nothing(void **state)
+{
+    (void)state;
+    void (*before)(int) = signal(SIGPIPE, SIG_DFL);
+    assert_int_equal(rig_run(1, write_to_nobody, NULL), 0);
+    (void)signal(SIGPIPE, before);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static int listen_at_files(void *arg)
+{
+    const char *path = arg;
+    char addr[128];
+    lade_fd *l = NULL;
+    lade_fd *second;
+    lade_fd *c = NULL;
+    (void)snprintf(addr, sizeof(addr), "unix:%s", path);
+    for (int i = 0; i < 2; i++) { /* again at the same place */
+        EXPECT(lade_net_listen(addr, &l) == 0 && exists(path));
+        EXPECT(lade_net_listen(addr, &second) == -LADE_EBUSY && exists(path));
+        EXPECT(lade_net_connect(addr, rig_patience(), &c) == 0 && lade_fd_close(c) == 0);
+        EXPECT(lade_fd_close(l) == 0 && !exists(path));
+    }
+    struct sockaddr_un u = {.sun_family = AF_UNIX};
+    (void)snprintf(u.sun_path, sizeof(u.sun_path), "%s", path);
+    int dead = socket(AF_UNIX, SOCK_STREAM, 0); /* as a process that was killed leaves it */
+    EXPECT(bind(dead, (struct sockaddr *)&u, sizeof(u)) == 0 && listen(dead, 1) == 0);
+    EXPECT(close(dead) == 0 && exists(path));
+    EXPECT(lade_net_listen(addr, &l) == 0);
+    EXPECT(lade_net_connect(addr, rig_patience(), &c) == 0 && lade_fd_close(c) == 0);
+    EXPECT(unlink(path) == 0);
+    FILE *f = fopen(path, "w"); /* another's file is left alone, by close and by listen */
+    EXPECT(f && fclose(f) == 0);
+    EXPECT(lade_fd_close(l) == 0 && exists(path));
+    EXPECT(lade_net_listen(addr, &l) == -LADE_EBUSY && exists(path));
+    EXPECT(unlink(path) == 0);
+    EXPECT(lade_net_listen("127.0.0.1:0", &l) == 0);
+    (void)snprintf(addr, sizeof(addr), "127.0.0.1:%d", lade_net_port(l));
+    EXPECT(lade_net_listen(addr, &second) == -LADE_EBUSY);
+    return lade_fd_close(l);
+}
+
+static void r28_the_file_of_a_unix_listener_goes_with_it_and_a_dead_one_is_replaced(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/lade-rt-net-XXXXXX";
+    char path[64];
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/socket", dir);
+    assert_int_equal(rig_run(1, listen_at_files, path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r28_writing_to_a_pipe_without_a_reader_fails_and_raises_nothing),
+        cmocka_unit_test(r28_the_file_of_a_unix_listener_goes_with_it_and_a_dead_one_is_replaced),
         cmocka_unit_test(r28_clients_echo_while_descriptor_numbers_are_reused),
         cmocka_unit_test(r28_thousands_of_connections_at_once),
         cmocka_unit_test(r28_a_reset_wakes_a_parked_reader),

@@ -187,6 +187,47 @@ static void r25_a_stack_overflow_is_named_and_ends_the_process(void **state)
                 (WIFEXITED(status) && WEXITSTATUS(status) != 0)); /* a sanitizer ends it its way */
 }
 
+/* One array that is larger than the stack: the frame is past its end before anything is written. */
+#define ARRAY_OF(n)                                     \
+    static __attribute__((noinline)) int fill_##n(void) \
+    {                                                   \
+        volatile char array[n];                         \
+        for (int i = 0; i < 20000; i++)                 \
+            array[i] = (char)i;                         \
+        return array[5] == 5 ? 0 : 1;                   \
+    }                                                   \
+    static int use_##n(void *arg)                       \
+    {                                                   \
+        (void)arg;                                      \
+        lade_task_name("wide");                         \
+        return fill_##n();                              \
+    }
+ARRAY_OF(100000)
+ARRAY_OF(400000)
+
+static void r25_an_array_larger_than_the_stack_is_named_with_advice(void **state)
+{
+    (void)state;
+
+    static const struct {
+        size_t stack;
+        int (*fn)(void *);
+        const char *size;
+    } cases[] = {{0, use_100000, "65536 bytes"}, {256UL * 1024, use_400000, "262144 bytes"}};
+
+    for (int i = 0; i < 2; i++) {
+        char said[8192];
+        int status;
+        in_child.stack_size = cases[i].stack;
+        (void)run_in_child(cases[i].fn, NULL, &status, said, sizeof(said));
+        in_child.stack_size = 0;
+        assert_non_null(strstr(said, "stack overflow in task wide"));
+        assert_non_null(strstr(said, cases[i].size));
+        assert_non_null(strstr(said, "LADE_EXECUTOR_THREAD"));
+        assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 /* Fills its stack with a pattern and parks; a handler looks at the pattern after another task's overflow. */
 #define NEIGHBOURS 32
 #define CANARY     512
@@ -313,6 +354,7 @@ int main(void)
         cmocka_unit_test(r24_what_the_callback_of_a_deadlock_wakes_runs),
         cmocka_unit_test(r24_timers_descriptors_and_bridges_are_no_deadlock),
         cmocka_unit_test(r25_a_stack_overflow_is_named_and_ends_the_process),
+        cmocka_unit_test(r25_an_array_larger_than_the_stack_is_named_with_advice),
         cmocka_unit_test(r25_the_neighbours_of_a_stack_that_overflows_are_unharmed),
         cmocka_unit_test(r23_an_abort_names_the_task_and_shows_where),
         cmocka_unit_test(r23_a_dump_shows_where_each_parked_task_is),
