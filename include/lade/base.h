@@ -52,7 +52,8 @@ enum lade_errno {
     LADE_EIO = 4011,      /* the operating system reported an input/output error */
     LADE_ECLOSED = 4012,  /* the handle is closing */
     LADE_EUNSUPPORTED = 4013, /* this build or this server cannot do it; err says what is needed */
-    LADE_EFOREIGN = 4014      /* a key or table of that name exists and is not lade's */
+    LADE_EFOREIGN = 4014,     /* a key or table of that name exists and is not lade's */
+    LADE_ENOSTORE = 4015      /* the file of the store is not there, and it was not to be made */
 };
 
 /* The name of a result or failure, "LADE_STALE" or "LADE_EAUTH"; never NULL. `code` may be negated. */

@@ -23,7 +23,8 @@
  *     0    done
  *     > 0  an outcome of enum lade_result that the function names: handle it
  *     < 0  a failure, -LADE_E...: the text is in *err, one line, what and why and what to do
- * `err` may be NULL when the text is not wanted; it is written on failure only, except that lade_open and lade_worker_run clear it
+ * A pointer that must not be NULL but is, a handle too, is -LADE_EINVAL; what returns no int then does nothing and returns the empty
+ * value of its type. `err` may be NULL when the text is not wanted; it is written on failure only, except that lade_open and lade_worker_run clear it
  * first. Nothing is written to an out parameter on failure.
  *
  * Units. Every duration and time is int64_t nanoseconds: 5 * LADE_SECOND. Stores keep milliseconds;
@@ -100,12 +101,16 @@ typedef struct lade_options {
     int64_t (*clock)(
         void *); /* wall clock in ns for SQLite and memory; NULL = the system's. Tests step it */
     void *clock_ctx;
+
+    bool
+        must_exist; /* a SQLite file that is not there is ENOSTORE, and nothing is made: for who only looks */
 } lade_options;
 
 /*
- * Opens a store. Makes a SQLite file that is not there; connects to a server and checks its version.
- * `url` NULL or "" means the environment's LADE_URL, or else `sqlite:` in the XDG data directory.
- * Failures: EINVAL (unknown scheme, bad URL or option), EUNAVAILABLE, EAUTH, EFORMAT, EACCESS, ENOSPACE, ENOMEM.
+ * Opens a store. Makes a SQLite file that is not there, unless must_exist is set; connects to a server and checks its version.
+ * `url` NULL or "" means the environment's LADE_URL, or else `sqlite:` in the XDG data directory ($XDG_DATA_HOME, or
+ * .local/share in $HOME, which must be a directory). No other variable is asked: a REDIS_URL is somebody else's.
+ * Failures: EINVAL (unknown scheme, bad URL or option), EUNAVAILABLE, EAUTH, EFORMAT, EACCESS, ENOSPACE, ENOMEM, ENOSTORE.
  * On success *out is the caller's: lade_close it, after every worker opened from it is closed.
  */
 LADE_API LADE_CHECKED int lade_open(lade **out, const char *url, const lade_options *opts,

@@ -102,6 +102,7 @@ void lb_err_clear(lade_err *err)
     X(LADE_ECLOSED)      \
     X(LADE_EUNSUPPORTED) \
     X(LADE_EFOREIGN)     \
+    X(LADE_ENOSTORE)     \
     X(LADE_ECANCELED)    \
     X(LADE_ETIMEDOUT)    \
     X(LADE_EAGAIN)       \

@@ -81,10 +81,10 @@ static void every_result_has_its_name(void **state)
     assert_string_equal(lade_result_name(LADE_EAUTH), "LADE_EAUTH");
     for (int code = LADE_DONE; code <= LADE_MORE; code++)
         assert_memory_equal(lade_result_name(code), "LADE_", 5);
-    for (int code = LADE_EINVAL; code <= LADE_EFOREIGN; code++)
+    for (int code = LADE_EINVAL; code <= LADE_ENOSTORE; code++)
         assert_memory_equal(lade_result_name(-code), "LADE_E", 6);
     assert_string_equal(lade_result_name(1000), "unknown");
-    assert_string_equal(lade_result_name(-LADE_EFOREIGN - 1), "unknown");
+    assert_string_equal(lade_result_name(-LADE_ENOSTORE - 1), "unknown");
 }
 
 int main(void)

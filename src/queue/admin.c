@@ -55,6 +55,7 @@ static int act_everywhere(lade *q, enum lade_job_verb verb, const char *const *i
 int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue, const char *const *ids,
                  size_t n, int *outcomes, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "act");
     if (n > 0 && !ids)
         return lb_fail(err, LADE_EINVAL, "act", "ids is NULL with n = %zu", n);
     if ((unsigned)verb > LADE_JOB_REMOVE)
@@ -86,12 +87,14 @@ int lade_job_act(lade *q, enum lade_job_verb verb, const char *queue, const char
 
 int lade_queue_pause(lade *q, const char *queue, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "pause");
     int rc = lq_queue_check(queue, "pause", err);
     return rc < 0 ? rc : q->store->ops->pause(q->store, queue, true, err);
 }
 
 int lade_queue_resume(lade *q, const char *queue, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "resume");
     int rc = lq_queue_check(queue, "resume", err);
     return rc < 0 ? rc : q->store->ops->pause(q->store, queue, false, err);
 }
@@ -99,6 +102,8 @@ int lade_queue_resume(lade *q, const char *queue, lade_err *err)
 int lade_queue_purge(lade *q, const char *queue, enum lade_state state, size_t max, size_t *n,
                      lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "purge");
+    LQ_REFUSE_NULL(n, "purge");
     int rc = lq_queue_check(queue, "purge", err);
     if (rc == 0)
         rc = check_step(max, "purge", err);
@@ -113,12 +118,15 @@ int lade_queue_purge(lade *q, const char *queue, enum lade_state state, size_t m
 
 int lade_queue_remove(lade *q, const char *queue, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "remove");
     int rc = lq_queue_check(queue, "remove", err);
     return rc < 0 ? rc : q->store->ops->forget(q->store, queue, err);
 }
 
 int lade_dead_redrive(lade *q, const char *queue, size_t max, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "redrive");
+    LQ_REFUSE_NULL(n, "redrive");
     int rc = lq_queue_check(queue, "redrive", err);
     if (rc == 0)
         rc = check_step(max, "redrive", err);

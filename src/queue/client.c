@@ -57,6 +57,7 @@ static int resolve_config(struct lq_store_config *c, const lade_options *o, lade
     c->connect_timeout_ms = o->connect_timeout > 0 ? lb_ms_up(o->connect_timeout) : 5000;
     c->clock = o->clock ? o->clock : read_wall;
     c->clock_ctx = o->clock_ctx;
+    c->must_exist = o->must_exist;
     return 0;
 }
 
@@ -121,6 +122,8 @@ int64_t lq_client_now_ms(const lade *q)
 
 int lade_now(lade *q, int64_t *now, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "now");
+    LQ_REFUSE_NULL(now, "now");
     int64_t ms = 0;
     int rc = q->store->ops->now(q->store, &ms, err);
     if (rc >= 0)
@@ -221,8 +224,8 @@ static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
 
 int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
 {
-    if (!spec)
-        return lb_fail(err, LADE_EINVAL, "enqueue", "spec is NULL");
+    LQ_REFUSE_NULL(q, "enqueue");
+    LQ_REFUSE_NULL(spec, "enqueue");
     int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
     if (rc < 0)
         return rc;
@@ -240,6 +243,7 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
 int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *ids, int *outcomes,
                       lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "enqueue_many");
     if (n == 0)
         return 0;
     if (!specs)

@@ -29,4 +29,11 @@ LADE_CHECKED int lq_client_open(lade **out, const struct lq_store_ops *const *st
 /* The producer's clock in ms. */
 int64_t lq_client_now_ms(const lade *q);
 
+/* What a public function asks first, with its own `err`: the text names the argument that is NULL. */
+#define LQ_REFUSE_NULL(arg, where)                                         \
+    do {                                                                   \
+        if (!(arg))                                                        \
+            return lb_fail(err, LADE_EINVAL, (where), "%s is NULL", #arg); \
+    } while (0)
+
 #endif

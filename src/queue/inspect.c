@@ -164,6 +164,8 @@ static int get_from(lade *q, const char *queue, const char *id, lade_job_view **
 
 int lade_job_get(lade *q, const char *queue, const char *id, lade_job_view **out, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "get");
+    LQ_REFUSE_NULL(out, "get");
     int rc = lq_id_check(id, "get", err);
     if (rc == 0 && queue)
         rc = lq_queue_check(queue, "get", err);
@@ -187,6 +189,7 @@ int lade_job_get(lade *q, const char *queue, const char *id, lade_job_view **out
 int lade_job_list(lade *q, const char *queue, enum lade_state state, lade_cursor *cursor,
                   size_t limit, lade_job_view **out, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "list");
     int rc = lq_queue_check(queue, "list", err);
     if (rc < 0)
         return rc;
@@ -224,12 +227,17 @@ int lade_job_list(lade *q, const char *queue, enum lade_state state, lade_cursor
 
 int lade_queue_get(lade *q, const char *queue, lade_queue_info *out, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "queue");
+    LQ_REFUSE_NULL(out, "queue");
     int rc = lq_queue_check(queue, "queue", err);
     return rc < 0 ? rc : q->store->ops->count(q->store, queue, out, err);
 }
 
 int lade_queue_list(lade *q, lade_queue_info **out, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "queues");
+    LQ_REFUSE_NULL(out, "queues");
+    LQ_REFUSE_NULL(n, "queues");
     struct lb_arena arena;
     lb_arena_init(&arena);
     const char **name = NULL;
@@ -261,6 +269,9 @@ int lade_queue_list(lade *q, lade_queue_info **out, size_t *n, lade_err *err)
 
 int lade_worker_list(lade *q, lade_worker_info **out, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "workers");
+    LQ_REFUSE_NULL(out, "workers");
+    LQ_REFUSE_NULL(n, "workers");
     struct lb_arena arena;
     lb_arena_init(&arena);
     lade_worker_info *found = NULL;
@@ -293,6 +304,9 @@ static void add_finding(void *ctx, const char *queue, const char *text)
 
 int lade_check(lade *q, lade_finding **out, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "check");
+    LQ_REFUSE_NULL(out, "check");
+    LQ_REFUSE_NULL(n, "check");
     struct lb_buf b;
     lb_buf_init(&b);
     int rc = q->store->ops->check(q->store, add_finding, &b, err);

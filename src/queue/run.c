@@ -39,12 +39,16 @@ static int n_listening;
 
 void lade_worker_stop(lade_worker *w)
 {
+    if (!w)
+        return;
     (void)atomic_fetch_add(&w->stops, 1);
     lr_event_raise(&w->control);
 }
 
 void lade_worker_quiet(lade_worker *w)
 {
+    if (!w)
+        return;
     (void)atomic_fetch_add(&w->quiets, 1);
     lr_event_raise(&w->control);
 }
@@ -385,6 +389,7 @@ static void control_until_over(struct lade_worker *w)
 
 int lade_worker_run(lade_worker *w, lade_err *err)
 {
+    LQ_REFUSE_NULL(w, "worker");
     lb_err_clear(err);
     int rc = start(w, err);
     if (rc < 0) {

@@ -93,6 +93,7 @@ struct lq_store_config {
     uint32_t body_max;        /* longer bodies are not handed out by take: see lq_leased.oversize */
     int64_t (*clock)(void *); /* ns; NULL = lb_clock_wall */
     void *clock_ctx;
+    bool must_exist; /* a store that would have to be made is LADE_ENOSTORE, and nothing is made */
 };
 
 struct lq_store {

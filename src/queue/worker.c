@@ -305,6 +305,8 @@ static void init_lists(lade_worker *w)
 
 int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *config, lade_err *err)
 {
+    LQ_REFUSE_NULL(out, "worker");
+    LQ_REFUSE_NULL(q, "worker");
     static const lade_worker_config defaults = {0};
     const lade_worker_config *c = config ? config : &defaults;
     int rc = check_config(c, err);
@@ -332,7 +334,7 @@ int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *confi
 int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn, void *ctx)
 {
     bool all = kind && strcmp(kind, "*") == 0;
-    if (!fn || !kind || w->phase != LQ_PHASE_NEW || (!all && !lq_name_is_valid(kind)))
+    if (!w || !fn || !kind || w->phase != LQ_PHASE_NEW || (!all && !lq_name_is_valid(kind)))
         return -LADE_EINVAL;
     if (all ? w->catch_all != NULL : lb_map_get(&w->routes, lb_slice_str(kind)) != NULL)
         return -LADE_EINVAL;
@@ -360,6 +362,8 @@ static void free_route(struct lq_route *route)
 
 void lade_worker_get_stats(lade_worker *w, lade_worker_stats *out)
 {
+    if (!w || !out)
+        return;
     lr_mutex_lock(&w->lock);
     *out = w->stats;
     out->running = (int)(w->n_running - w->n_in_runs);

@@ -11,6 +11,9 @@
  */
 #include "store/sqlite/sqlite_store.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -68,6 +71,13 @@ static int open_all(struct ls_sqlite *s, lade_err *err)
     return rc;
 }
 
+static int check_exists(const char *path, lade_err *err)
+{
+    if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return 0;
+    return lb_fail(err, LADE_ENOSTORE, "open", "%s: no such file; the first job makes it", path);
+}
+
 static int open_store(struct lq_store *store, lade_err *err)
 {
     struct ls_sqlite *s = ls_sqlite_of(store);
@@ -78,7 +88,9 @@ static int open_store(struct lq_store *store, lade_err *err)
     s->path = url.path;
     s->full = url.full;
     s->busy_ms = url.busy_ms > 0 ? url.busy_ms : LB_MAX(store->config.timeout_ms, 1);
-    rc = ls_sqlite_filesystem_check(s->path, err);
+    rc = store->config.must_exist ? check_exists(s->path, err) : 0;
+    if (rc == 0)
+        rc = ls_sqlite_filesystem_check(s->path, err);
     if (rc == 0)
         rc = open_all(s, err);
     if (rc == -LADE_ENOSPACE && ls_sqlite_room_give(s->path))
