@@ -53,6 +53,33 @@ int cli_arg_int(const char *what, const char *text, struct cli_range range, int6
     return 0;
 }
 
+int cli_arg_size(const char *what, const char *text, struct cli_range range, int64_t *out,
+                 lade_err *err)
+{
+    static const struct {
+        const char *name;
+        int64_t bytes;
+    } units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}};
+
+    const char *p = text;
+    int64_t v = 0;
+    if (!isdigit((unsigned char)*p))
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "%s: '%.40s' is not a size; give bytes, or as 64KiB or 2MiB", what, text);
+    if (!read_digits(&p, &v))
+        return fail_range(what, text, range, err);
+    for (size_t i = 0; i < LB_ARRAY_LEN(units); i++) {
+        if (strcmp(p, units[i].name) != 0)
+            continue;
+        if (__builtin_mul_overflow(v, units[i].bytes, &v) || v < range.min || v > range.max)
+            return fail_range(what, text, range, err);
+        *out = v;
+        return 0;
+    }
+    return lb_fail(err, LADE_EINVAL, "usage",
+                   "%s: '%.40s' is not a size; give bytes, or as 64KiB or 2MiB", what, text);
+}
+
 static int64_t read_unit(const char **at)
 {
     static const struct {
@@ -74,7 +101,7 @@ static int64_t read_unit(const char **at)
     return 0;
 }
 
-/* False when the text is no duration or does not fit. */
+/* False when the text is no duration. What does not fit is INT64_MAX. */
 static bool read_duration(const char *text, int64_t *out)
 {
     const char *p = text;
@@ -86,14 +113,19 @@ static bool read_duration(const char *text, int64_t *out)
     }
     do {
         int64_t n = 0;
-        if (!read_digits(&p, &n))
+        const char *digits = p;
+        if (!read_digits(&p, &n)) {
+            n = INT64_MAX;
+            p += strspn(p, "0123456789");
+        }
+        if (p == digits)
             return false;
         int64_t unit = read_unit(&p);
         if (unit == 0 || unit >= last)
             return false;
         last = unit;
         if (__builtin_mul_overflow(n, unit, &n) || __builtin_add_overflow(sum, n, &sum))
-            return false;
+            sum = INT64_MAX;
     } while (*p);
     *out = sum;
     return true;
@@ -108,11 +140,15 @@ int cli_arg_duration(const char *what, const char *text, struct cli_range range,
                        "%s: '%.40s' is not a duration; give a number with its unit: 500ms 30s 5m "
                        "2h 7d",
                        what, text);
-    if (v < range.min || v > range.max) {
+    if (v < range.min || v > range.max || v == INT64_MAX) {
         char min[CLI_TIME_LEN];
         char max[CLI_TIME_LEN];
         cli_duration_text(min, range.min);
         cli_duration_text(max, range.max);
+        if (v > range.max || v == INT64_MAX)
+            return lb_fail(err, LADE_EINVAL, "usage",
+                           "%s: %.40s is over the limit of %s; give %s to %s", what, text, max, min,
+                           max);
         return lb_fail(err, LADE_EINVAL, "usage", "%s: %.40s is out of range; give %s to %s", what,
                        text, min, max);
     }
@@ -205,6 +241,9 @@ int cli_arg_time(const char *what, const char *text, int64_t *at, int64_t *in, l
 {
     int64_t v = 0;
     if (text[0] == '+' && read_duration(text + 1, &v)) {
+        int rc = cli_arg_duration(what, text + 1, (struct cli_range){0, CLI_DURATION_MAX}, &v, err);
+        if (rc < 0)
+            return rc;
         *at = 0;
         *in = v;
         return 0;

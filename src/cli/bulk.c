@@ -93,6 +93,12 @@ static int print_id(struct run *r, size_t i, lade_err *err)
         json_decref(id);
         return rc == 0 ? 0 : lb_fail_nomem(err, "print");
     }
+    if (r->c->format == CLI_TSV) {
+        (void)printf("%s%llu\t%s\t%s\n", r->n_printed++ ? "" : "line\tid\tduplicate\n",
+                     (unsigned long long)r->line_of[i], r->ids[i].text,
+                     r->outcomes[i] == LADE_DUPLICATE ? "yes" : "no");
+        return 0;
+    }
     if (r->c->format != CLI_NDJSON) {
         (void)printf("%s\n", r->ids[i].text);
         return 0;
@@ -145,10 +151,8 @@ static int add_line(struct run *r, lade_bytes line, lade_err *err)
         *spec = j->spec;
         if (spec->payload.size > r->b->payload_max) {
             cli_ndjson_fini(j);
-            return lb_fail(err, LADE_ETOOBIG, "enqueue",
-                           "payload: over %u bytes; store big data elsewhere and enqueue its name, "
-                           "or raise --payload-max",
-                           r->b->payload_max);
+            return lb_fail(err, LADE_ETOOBIG, "enqueue", "payload: over %u bytes%s",
+                           r->b->payload_max, cli_size_advice(r->b->payload_max));
         }
     } else {
         *spec = *r->b->base;

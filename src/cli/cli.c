@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,23 +9,18 @@
 #include "base/err.h"
 #include "cli/text.h"
 
-static const char *env_or_null(const char *name)
-{
-    const char *v = getenv(name);
-    return v && v[0] ? v : NULL;
-}
-
 int cli_connect(struct cli *c, const lade_options *opts, lade_err *err)
 {
     /* Who only looks at jobs can look at those of any size. */
     lade_options o = opts ? *opts : (lade_options){.payload_max = LADE_PAYLOAD_MAX_HARD};
-    const char *url = c->url;
     o.namespace_ = c->namespace_;
-    if (!url)
-        url = env_or_null("LADE_URL");
-    if (!url)
-        url = env_or_null("REDIS_URL");
-    return lade_open(&c->q, url, &o, err);
+    return lade_open(&c->q, c->url, &o, err);
+}
+
+int cli_look(struct cli *c, lade_err *err)
+{
+    lade_options o = {.payload_max = LADE_PAYLOAD_MAX_HARD, .must_exist = true};
+    return cli_connect(c, &o, err);
 }
 
 enum cli_exit cli_exit_of(int result)
@@ -37,6 +31,7 @@ enum cli_exit cli_exit_of(int result)
     case LADE_MORE:
         return CLI_OK;
     case LADE_NOT_FOUND:
+    case -LADE_ENOSTORE:
         return CLI_NOT_FOUND;
     case LADE_DUPLICATE:
     case LADE_WRONG_STATE:

@@ -37,6 +37,7 @@ enum cli_opt_kind {
     CLI_OPT_FLAG,     /* bool */
     CLI_OPT_TEXT,     /* const char *, borrowed from argv */
     CLI_OPT_INT,      /* int64_t within range */
+    CLI_OPT_SIZE,     /* the same, in bytes, KiB or MiB */
     CLI_OPT_DURATION, /* int64_t nanoseconds within range */
     CLI_OPT_CALL      /* call(values, text); text is NULL when the option has no argument */
 };
@@ -52,6 +53,13 @@ struct cli_opt {
     int (*call)(void *values, const char *text, lade_err *err);
 };
 
+/* Global options that a command has no use for: its help leaves them out. */
+enum cli_lack {
+    CLI_LACKS_STORE = 1, /* opens none: no url, namespace, queue, quiet */
+    CLI_LACKS_QUEUE = 2, /* what it does is not of one queue */
+    CLI_LACKS_OUTPUT = 4 /* prints one kind of text only */
+};
+
 struct cli_command {
     const char *noun;
     const char *verb; /* "" when the noun is the whole command */
@@ -61,8 +69,11 @@ struct cli_command {
     const char *examples; /* lines, each "  lade ..." */
     const struct cli_opt *opts;
     size_t n_opts;
-    size_t size;      /* of the values; zeroed before the options are read */
-    bool can_dry_run; /* honours --dry-run; the others refuse it */
+    size_t size;            /* of the values; zeroed before the options are read */
+    bool can_dry_run;       /* honours --dry-run; the others refuse it */
+    bool asks;              /* before it removes something, unless --yes */
+    unsigned lacks;         /* of enum cli_lack */
+    const char *queue_help; /* what --queue is here; NULL = the listed words */
     enum cli_exit (*run)(struct cli *c, void *values, char **args, int n_args);
 };
 
@@ -97,8 +108,10 @@ void cli_help_command(const struct cli_command *command);
 bool cli_help_noun(const char *noun);
 void cli_help_all(void);
 
-/* Opens c->q: --url, LADE_URL, REDIS_URL, or the default of lade_open. */
+/* Opens c->q: --url, LADE_URL, or the default of lade_open. A file that is not there is made. */
 LADE_CHECKED int cli_connect(struct cli *c, const lade_options *opts, lade_err *err);
+/* The same for who looks at what is there or acts on it: a file that is not there is a failure, and none is made. */
+LADE_CHECKED int cli_look(struct cli *c, lade_err *err);
 
 /* The exit code of a result of the library. */
 enum cli_exit cli_exit_of(int result);

@@ -89,8 +89,13 @@ static enum cli_exit start(struct cli *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct cli c = {0};
+    bool has_stdout = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
     if (!reserve_std_fds())
         return CLI_FAILED;
+    if (!has_stdout)
+        return cli_say(
+            CLI_FAILED,
+            "stdout: closed; nothing was done; where no output is wanted give >/dev/null");
     (void)setlocale(LC_CTYPE, "");
     json_set_alloc_funcs(lb_malloc, lb_free);
     enum cli_exit code = start(&c, argc, argv);

@@ -65,7 +65,7 @@ static enum cli_exit run_steps(struct cli *c, const struct dead *d, step_fn step
     size_t n = 0;
     uint64_t left = d->limit > 0 ? (uint64_t)d->limit : UINT64_MAX;
     uint64_t done = 0;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = cli_view_queues(c, &queues, &n, &err);
     if (rc > 0)
@@ -129,5 +129,6 @@ const struct cli_command cli_dead_purge = {
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct dead),
     .can_dry_run = true,
+    .asks = true,
     .run = run_purge,
 };

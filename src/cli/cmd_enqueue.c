@@ -14,7 +14,8 @@
 
 struct enqueue {
     const char *payload, *lines, *ndjson, *unique;
-    bool skip_bad, ids;
+    bool skip_bad, ids, in_given, at_given;
+    int64_t in, at, at_in; /* --in; --at as a time, or as a delay */
     int64_t payload_max, priority, max_attempts;
     lade_job_spec spec;
     lade_header headers[LADE_HEADERS_MAX];
@@ -44,7 +45,15 @@ static int set_header(void *values, const char *text, lade_err *err)
 static int set_at(void *values, const char *text, lade_err *err)
 {
     struct enqueue *e = values;
-    return cli_arg_time("--at", text, &e->spec.at, &e->spec.in, err);
+    e->at_given = true;
+    return cli_arg_time("--at", text, &e->at, &e->at_in, err);
+}
+
+static int set_in(void *values, const char *text, lade_err *err)
+{
+    struct enqueue *e = values;
+    e->in_given = true;
+    return cli_arg_duration("--in", text, (struct cli_range){0, CLI_DURATION_MAX}, &e->in, err);
 }
 
 static int set_backoff(void *values, const char *text, lade_err *err)
@@ -73,8 +82,7 @@ static const struct cli_opt opts[] = {
     {"skip-bad", 0, CLI_OPT_FLAG, AT(skip_bad), NULL, "pass over bad lines, exit 6", 0, 0, NULL},
     {"ids", 0, CLI_OPT_FLAG, AT(ids), NULL, "print the ids of --lines and --ndjson", 0, 0, NULL},
     {"id", 0, CLI_OPT_TEXT, AT(spec.id), "ID", "explicit id: enqueued once", 0, 0, NULL},
-    {"in", 0, CLI_OPT_DURATION, AT(spec.in), "DURATION", "run after a delay", 0, CLI_DURATION_MAX,
-     NULL},
+    {"in", 0, CLI_OPT_CALL, 0, "DURATION", "run after a delay", 0, 0, set_in},
     {"at", 0, CLI_OPT_CALL, 0, "TIME", "run at a time", 0, 0, set_at},
     {"priority", 0, CLI_OPT_INT, AT(priority), "N", "-4 to 4, higher first (default 0)",
      LADE_PRIORITY_MIN, LADE_PRIORITY_MAX, NULL},
@@ -90,8 +98,8 @@ static const struct cli_opt opts[] = {
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
     {"header", 'H', CLI_OPT_CALL, 0, "NAME=VALUE", "may be repeated", 0, 0, set_header},
-    {"payload-max", 0, CLI_OPT_INT, AT(payload_max), "BYTES", "largest payload (default 1 MiB)", 1,
-     LADE_PAYLOAD_MAX_HARD, NULL},
+    {"payload-max", 0, CLI_OPT_SIZE, AT(payload_max), "BYTES",
+     "largest payload, as 2MiB (default 1MiB, at most 64MiB)", 1, LADE_PAYLOAD_MAX_HARD, NULL},
 };
 
 /* What contradicts itself, before anything is opened. */
@@ -110,7 +118,7 @@ static enum cli_exit check(const struct enqueue *e)
                        e->skip_bad ? "skip-bad" : "ids");
     if (!e->spec.kind && !e->ndjson)
         return cli_say(CLI_USAGE, "--kind: missing; give the name of the handler to run");
-    if (e->spec.in > 0 && e->spec.at > 0)
+    if (e->in_given && e->at_given)
         return cli_say(CLI_USAGE, "--in: not with --at; give one of them");
     if (!e->unique && (e->spec.unique.ttl > 0 || e->spec.unique.until != LADE_UNTIL_DONE))
         return cli_say(CLI_USAGE, "--unique: missing; --unique-ttl and --unique-until need a key");
@@ -125,7 +133,7 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
     lade_err err = {0};
     lade_id id;
     struct cli_row row;
-    if (c->dry_run && cli_out_is_json(c)) {
+    if (c->dry_run && c->format != CLI_TABLE) {
         cli_row_init(&row);
         cli_row_bool(&row, "dry_run", true);
         cli_row_int(&row, "added", 1);
@@ -139,15 +147,19 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
     int rc = lade_enqueue(c->q, spec, &id, &err);
     if (rc < 0)
         return cli_complain(&err);
-    if (cli_out_is_json(c)) {
+    int printed = 0;
+    if (c->format == CLI_TABLE) {
+        (void)printf("%s\n", id.text);
+        printed = cli_out_raw((lade_bytes){0}, &err);
+    } else {
         cli_row_init(&row);
         cli_row_text(&row, "id", id.text);
         cli_row_bool(&row, "duplicate", rc == LADE_DUPLICATE);
-        if (cli_out_object(c, &row, &err) < 0)
-            return cli_complain(&err);
-    } else {
-        (void)printf("%s\n", id.text);
+        printed = cli_out_object(c, &row, &err);
     }
+    if (printed < 0)
+        return cli_say(CLI_FAILED, "%s; the job %s: %s", err.text,
+                       rc == LADE_DUPLICATE ? "was there already" : "was enqueued", id.text);
     if (rc == LADE_DUPLICATE)
         cli_note(c, "enqueue: duplicate: this job is already there, nothing was added");
     return cli_exit_of(rc);
@@ -176,6 +188,8 @@ static enum cli_exit run_enqueue(struct cli *c, void *values, char **args, int n
         return code;
     uint32_t max = e->payload_max ? (uint32_t)e->payload_max : LADE_PAYLOAD_MAX;
     e->spec.queue = c->queue;
+    e->spec.in = e->in_given ? e->in : e->at_in;
+    e->spec.at = e->at;
     e->spec.priority = (int)e->priority;
     e->spec.max_attempts = (int)e->max_attempts;
     e->spec.headers = e->headers;
@@ -223,5 +237,6 @@ const struct cli_command cli_job_enqueue = {
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct enqueue),
     .can_dry_run = true,
+    .queue_help = "where to (default: default)",
     .run = run_enqueue,
 };

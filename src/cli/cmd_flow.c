@@ -22,7 +22,7 @@ static int print_enqueued(const struct cli *c, const struct cli_flow *f, const c
 {
     struct cli_row row;
     (void)f;
-    if (!cli_out_is_json(c)) {
+    if (c->format == CLI_TABLE) {
         if (id)
             (void)printf("%s\n", id);
         return 0;
@@ -93,6 +93,7 @@ const struct cli_command cli_flow_run = {
         "\"callback\":{\"kind\":\"publish\"}}]}' | lade flow run -\n"
         "  lade flow run nightly.json --dry-run",
     .can_dry_run = true,
+    .queue_help = "of the jobs that name none",
     .run = run_run,
 };
 
@@ -137,9 +138,24 @@ static void fill_row(struct cli_row *r, const lade_flow_view *v, int64_t now)
         cli_row_text(r, "took_ms", NULL);
 }
 
+/* Says so when there are more than were asked for. */
+static void note_more(struct cli *c, lade_cursor cursor, uint64_t shown)
+{
+    lade_flow_view *next = NULL;
+    size_t n = 0;
+    if (cursor.done || lade_flow_list(c->q, &cursor, 1, &next, &n, NULL) != 0 || n == 0)
+        return;
+    lade_flow_view_free(next);
+    cli_note(c, "%llu shown, more are there; --limit 0 for all", (unsigned long long)shown);
+}
+
+/* `limit` 0 = all. */
 static int list_flows(struct cli *c, struct cli_out *out, int64_t limit, lade_err *err)
 {
     lade_cursor cursor = {0};
+    bool is_limited = limit > 0;
+    if (!is_limited)
+        limit = INT64_MAX;
     int64_t now = 0;
     int rc = lade_now(c->q, &now, err);
     while (rc == 0 && limit > 0 && !cursor.done) {
@@ -154,6 +170,8 @@ static int list_flows(struct cli *c, struct cli_out *out, int64_t limit, lade_er
         }
         limit -= rc >= 0 ? (int64_t)n : 0;
     }
+    if (rc == 0 && is_limited)
+        note_more(c, cursor, out->n_rows);
     return LB_MIN(rc, 0);
 }
 
@@ -164,7 +182,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
     const struct ls *ls = values;
     lade_err err = {0};
     struct cli_out out;
-    if (cli_connect(c, NULL, &err) < 0)
+    if (cli_look(c, &err) < 0)
         return cli_complain(&err);
     cli_out_begin(&out, c, ls_columns, LB_ARRAY_LEN(ls_columns));
     int rc = list_flows(c, &out, ls->limit_given ? ls->limit : LIST_LIMIT, &err);
@@ -176,8 +194,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
 }
 
 static const struct cli_opt ls_opts[] = {
-    {"limit", 'l', CLI_OPT_CALL, 0, "N", "at most so many; 0 shows none (default 100)", 0, 0,
-     set_limit},
+    {"limit", 'l', CLI_OPT_CALL, 0, "N", "at most so many; 0 = all (default 100)", 0, 0, set_limit},
 };
 
 const struct cli_command cli_flow_ls = {
@@ -185,10 +202,11 @@ const struct cli_command cli_flow_ls = {
     .verb = "ls",
     .args = "",
     .about = "Lists workflows. Newest first, with their state; lade flow show has the steps.",
-    .examples = "  lade flow ls\n  lade flow ls -o ndjson --limit 100000",
+    .examples = "  lade flow ls\n  lade flow ls -o ndjson --limit 0",
     .opts = ls_opts,
     .n_opts = LB_ARRAY_LEN(ls_opts),
     .size = sizeof(struct ls),
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_ls,
 };
 
@@ -203,8 +221,8 @@ static const struct cli_column step_columns[] = {
     {"STATE", "state", CLI_CELL_STATE, false, false},
     {"KIND", "kind", CLI_CELL_TEXT, false, false},
     {"QUEUE", "queue", CLI_CELL_TEXT, false, false},
-    {"AFTER", "after_text", CLI_CELL_TEXT, false, true},
-    {"BLOCKED BY", "blocked_by_text", CLI_CELL_TEXT, false, true},
+    {"AFTER", "after", CLI_CELL_TEXT, false, true},
+    {"BLOCKED BY", "blocked_by", CLI_CELL_TEXT, false, true},
 };
 
 static bool has_passed(enum lade_flow_step_state state)
@@ -224,17 +242,18 @@ static json_t *list_before(const lade_flow_view *v, size_t i, bool open)
     return list;
 }
 
-/* "0 1 2 ... 9" of a JSON list, for a table. */
+/* "0 1 2 9" of a JSON list, for a row of a table. */
 static void add_list_text(struct cli_row *r, const char *key, const json_t *list)
 {
-    char text[64] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(list) && n + 16 < sizeof(text); i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lld", i ? " " : "",
-                              (long long)json_integer_value(json_array_get(list, i)));
-    if (n + 16 >= sizeof(text))
-        (void)snprintf(text + n, sizeof(text) - n, " (%zu)", json_array_size(list));
-    cli_row_text(r, key, text);
+    struct lb_buf text;
+    lb_buf_init(&text);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        lb_buf_add_fmt(&text, "%s%lld", i ? " " : "",
+                       (long long)json_integer_value(json_array_get(list, i)));
+    lb_buf_add_byte(&text, 0);
+    r->failed = r->failed || text.failed;
+    cli_row_text(r, key, text.failed ? NULL : (const char *)text.p);
+    lb_buf_fini(&text);
 }
 
 static void fill_step(struct cli_row *r, const lade_flow_view *v, size_t i, bool for_table)
@@ -250,10 +269,13 @@ static void fill_step(struct cli_row *r, const lade_flow_view *v, size_t i, bool
     cli_row_text(r, "on_dead", lade_flow_policy_name(n->on_dead));
     cli_row_bool(r, "on_failure", i >= v->n_steps);
     if (for_table) {
-        add_list_text(r, "after_text", after);
-        add_list_text(r, "blocked_by_text", n->state == LADE_STEP_WAITING ? open : NULL);
+        add_list_text(r, "after", after);
+        add_list_text(r, "blocked_by", n->state == LADE_STEP_WAITING ? open : NULL);
         if (i >= v->n_steps)
-            cli_row_text(r, "after_text", "failure");
+            cli_row_text(r, "after", "failure");
+        json_decref(after);
+        json_decref(open);
+        return;
     }
     cli_row_json(r, "after", after);
     cli_row_json(r, "blocked_by", open);
@@ -325,7 +347,7 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     int64_t now = 0;
     if (show->dot && show->mermaid)
         return cli_say(CLI_USAGE, "--dot: not with --mermaid; give one of them");
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = lade_now(c->q, &now, &err);
     if (rc == 0)
@@ -364,6 +386,7 @@ const struct cli_command cli_flow_show = {
     .opts = show_opts,
     .n_opts = LB_ARRAY_LEN(show_opts),
     .size = sizeof(struct show),
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_show,
 };
 
@@ -413,7 +436,7 @@ static enum cli_exit run_act(struct cli *c, enum lade_flow_verb verb, char **arg
     lade_err err = {0};
     size_t n = 0;
     int outcome = 0;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc < 0)
         return cli_complain(&err);
     cli_ids_init(&ids, args, n_args);
@@ -469,6 +492,7 @@ const struct cli_command cli_flow_cancel = {
              "cancelled, handlers that run are told. Ids may be read from stdin: -.",
     .examples = "  lade flow cancel 01HZX3V7Q2M4N5P6R7S8T9VWXY",
     .can_dry_run = true,
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_cancel,
 };
 
@@ -482,6 +506,7 @@ const struct cli_command cli_flow_retry = {
              "attempts; what completed is not redone. Ids may be read from stdin: -.",
     .examples = "  lade flow retry 01HZX3V7Q2M4N5P6R7S8T9VWXY",
     .can_dry_run = true,
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_retry,
 };
 
@@ -496,5 +521,7 @@ const struct cli_command cli_flow_rm = {
              "stdin: -.",
     .examples = "  lade flow rm 01HZX3V7Q2M4N5P6R7S8T9VWXY --yes",
     .can_dry_run = true,
+    .lacks = CLI_LACKS_QUEUE,
+    .asks = true,
     .run = run_rm,
 };

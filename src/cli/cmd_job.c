@@ -29,7 +29,7 @@ static int set_limit(void *values, const char *text, lade_err *err)
 static enum cli_exit run_list(struct cli *c, const struct ls *ls, unsigned states, bool are_dead)
 {
     lade_err err = {0};
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = cli_view_list(c, states, ls->limit_given ? ls->limit : LIST_LIMIT,
                            are_dead ? cli_dead_columns : cli_job_columns,
@@ -52,8 +52,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
 }
 
 static const struct cli_opt ls_opts[] = {
-    {"limit", 'l', CLI_OPT_CALL, 0, "N", "at most so many; 0 shows none (default 100)", 0, 0,
-     set_limit},
+    {"limit", 'l', CLI_OPT_CALL, 0, "N", "at most so many; 0 = all (default 100)", 0, 0, set_limit},
     {"state", 's', CLI_OPT_TEXT, offsetof(struct ls, state), "STATES",
      "only these, comma separated, or all (default all)", 0, 0, NULL},
 };
@@ -63,10 +62,11 @@ const struct cli_command cli_job_ls = {
     .verb = "ls",
     .args = "",
     .about = "Lists jobs. Shows state, tries, age and, when active, who holds them and until when. "
+             "When there are more than --limit, stderr says so. "
              "States of other systems are understood: pending, delayed, retry, archived. Payloads "
              "are previews; lade job show has them whole.",
     .examples = "  lade job ls --state dead\n  lade job ls -q images --state active,ready -o "
-                "ndjson --limit 100000",
+                "ndjson --limit 0",
     .opts = ls_opts,
     .n_opts = LB_ARRAY_LEN(ls_opts),
     .size = sizeof(struct ls),
@@ -85,7 +85,7 @@ const struct cli_command cli_dead_ls = {
     .verb = "ls",
     .args = "",
     .about = "Lists dead jobs. Oldest first, with the reason and the last error.",
-    .examples = "  lade dead ls\n  lade dead ls -q mail -o json --limit 1000",
+    .examples = "  lade dead ls\n  lade dead ls -q mail -o json --limit 0",
     .opts = ls_opts,
     .n_opts = 1,
     .size = sizeof(struct ls),
@@ -106,11 +106,13 @@ static enum cli_exit show_view(struct cli *c, const struct show *show, const lad
         rc = cli_out_raw(show->payload ? v->payload : v->result, err);
     } else {
         rc = lade_now(c->q, &now, err);
-        if (rc == 0 && (c->format == CLI_TABLE || c->format == CLI_TSV)) {
+        if (rc == 0 && c->format == CLI_TABLE) {
             rc = cli_view_print(c, v, now, err);
         } else if (rc == 0) {
             struct cli_row row;
             cli_view_full(&row, v, now);
+            if (c->format == CLI_TSV)
+                cli_view_last_error(&row, v);
             if (show->list)
                 cli_out_row(show->list, &row);
             else
@@ -145,11 +147,12 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     lade_err err = {0};
     size_t n = 0;
     bool is_one = n_args == 1 && strcmp(args[0], "-") != 0;
-    if (cli_connect(c, NULL, &err) < 0)
+    if (cli_look(c, &err) < 0)
         return cli_complain(&err);
-    /* Several jobs are one JSON text only as an array. */
-    if (c->format == CLI_JSON && !is_one && !show->payload && !show->result) {
-        cli_out_begin(&list, c, NULL, 0);
+    /* Several jobs are one JSON text only as an array, and one TSV under one line of names. */
+    bool is_list = c->format == CLI_TSV || (c->format == CLI_JSON && !is_one);
+    if (is_list && !show->payload && !show->result) {
+        cli_out_begin(&list, c, cli_show_columns, cli_n_show_columns);
         show->list = &list;
     }
     cli_ids_init(&ids, args, n_args);
@@ -276,7 +279,7 @@ static enum cli_exit run_act(struct cli *c, enum lade_job_verb verb, char **args
     lade_err err = {0};
     lade_err print_err = {0};
     size_t n = 0;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc < 0)
         return cli_complain(&err);
     cli_ids_init(&ids, args, n_args);
@@ -330,29 +333,30 @@ static enum cli_exit run_rm(struct cli *c, void *values, char **args, int n_args
     return run_act(c, LADE_JOB_REMOVE, args, n_args);
 }
 
-#define ACT_COMMAND(variable, word, from, text)                                                 \
-    const struct cli_command variable = {                                                       \
-        .noun = "job",                                                                          \
-        .verb = #word,                                                                          \
-        .args = "ID...",                                                                        \
-        .min_args = 1,                                                                          \
-        .max_args = CLI_MANY_ARGS,                                                              \
-        .about = text " Ids may be read from stdin: -.",                                        \
-        .examples = "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                         \
-                    "  lade job ls -s " from " -o tsv | tail -n +2 | cut -f1 | lade job " #word \
-                    " - --yes",                                                                 \
-        .can_dry_run = true,                                                                    \
-        .run = run_##word,                                                                      \
+#define ACT_COMMAND(variable, word, from, tail, text)                                       \
+    const struct cli_command variable = {                                                   \
+        .noun = "job",                                                                      \
+        .verb = #word,                                                                      \
+        .args = "ID...",                                                                    \
+        .min_args = 1,                                                                      \
+        .max_args = CLI_MANY_ARGS,                                                          \
+        .about = text " Ids may be read from stdin: -.",                                    \
+        .examples = "  lade job " #word " 01HZX3V7Q2M4N5P6R7S8T9VWXY\n"                     \
+                    "  lade job ls -s " from                                                \
+                    " -o tsv --limit 0 | tail -n +2 | cut -f1 | lade job " #word " -" tail, \
+        .can_dry_run = true,                                                                \
+        .asks = sizeof(tail) > 1,                                                           \
+        .run = run_##word,                                                                  \
     }
 
 ACT_COMMAND(
-    cli_job_retry, retry, "dead",
+    cli_job_retry, retry, "dead", "",
     "Runs jobs now. Scheduled, retrying, dead, cancelled and completed ones become ready; those that had ended "
     "get all attempts again.");
-ACT_COMMAND(cli_job_kill, kill, "ready",
+ACT_COMMAND(cli_job_kill, kill, "ready", "",
             "Moves jobs to the dead. A running handler is told to stop first.");
-ACT_COMMAND(cli_job_cancel, cancel, "ready",
+ACT_COMMAND(cli_job_cancel, cancel, "ready", "",
             "Ends jobs as cancelled. A running handler is told to stop.");
-ACT_COMMAND(cli_job_rm, rm, "dead",
+ACT_COMMAND(cli_job_rm, rm, "dead", " --yes",
             "Removes jobs. Everything kept of them goes. A running handler is told to stop and its "
             "outcome is refused. Cannot be undone.");

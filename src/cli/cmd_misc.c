@@ -20,7 +20,7 @@ static enum cli_exit run_doctor(struct cli *c, void *values, char **args, int n_
     lade_finding *findings = NULL;
     size_t n = 0;
     struct cli_out out;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = lade_check(c->q, &findings, &n, &err);
     if (rc < 0)
@@ -52,6 +52,7 @@ const struct cli_command cli_doctor = {
     .about = "Checks the store. Each job in exactly one state, counts right, nothing "
              "without its owner. Reads every job. Exit 0 when sound, 1 with findings.",
     .examples = "  lade doctor\n  lade doctor -u redis://localhost -o json",
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_doctor,
 };
 
@@ -62,7 +63,7 @@ static enum cli_exit run_version(struct cli *c, void *values, char **args, int n
     (void)n_args;
     struct cli_row row;
     lade_err err = {0};
-    if (c->format == CLI_TABLE || c->format == CLI_TSV) {
+    if (c->format == CLI_TABLE) {
         (void)printf("lade %s\n", lade_version());
         return CLI_OK;
     }
@@ -77,6 +78,7 @@ const struct cli_command cli_version = {
     .args = "",
     .about = "Prints the version.",
     .examples = "  lade version",
+    .lacks = CLI_LACKS_STORE,
     .run = run_version,
 };
 
@@ -106,6 +108,7 @@ const struct cli_command cli_help = {
     .max_args = 2,
     .about = "Explains a command.",
     .examples = "  lade help work\n  lade help queue purge",
+    .lacks = CLI_LACKS_STORE | CLI_LACKS_OUTPUT,
     .run = run_help,
 };
 
@@ -178,5 +181,6 @@ const struct cli_command cli_completion = {
     .max_args = 1,
     .about = "Prints a completion script for a shell.",
     .examples = "  eval \"$(lade completion bash)\"",
+    .lacks = CLI_LACKS_STORE | CLI_LACKS_OUTPUT,
     .run = run_completion,
 };

@@ -48,7 +48,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
     lade_queue_info *queues = NULL;
     size_t n = 0;
     struct cli_out out;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = cli_view_queues(c, &queues, &n, &err);
     if (rc > 0)
@@ -87,7 +87,7 @@ static enum cli_exit for_queues(struct cli *c, char **args, int n_args, act_fn a
         return cli_say(CLI_USAGE, "queue %s: which queue? give its name", c->command->verb);
     if (n_args > 0 && c->queue)
         return cli_say(CLI_USAGE, "--queue: said twice; name queues as arguments or by -q");
-    if (!c->q && cli_connect(c, NULL, &err) < 0)
+    if (!c->q && cli_look(c, &err) < 0)
         return cli_complain(&err);
     if (n_args == 0)
         return act(c, c->queue, ctx);
@@ -158,6 +158,7 @@ const struct cli_command cli_queue_show = {
     .max_args = CLI_MANY_ARGS,
     .about = "Shows one queue. Counts by state, totals since it was made, latency, workers.",
     .examples = "  lade queue show images",
+    .queue_help = "the queue, in place of an argument",
     .run = run_show,
 };
 
@@ -218,14 +219,16 @@ static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
     bool pause = a->pause;
     lade_err err = {0};
     lade_queue_info info;
-    /* Pausing makes a queue that is not there yet; to resume one would only hide a wrong name. */
-    int rc = pause ? 0 : lade_queue_get(c->q, queue, &info, &err);
-    if (rc == 0)
+    /* Pausing makes a queue that is not there yet, and says so; to resume one would only hide a wrong name. */
+    int rc = lade_queue_get(c->q, queue, &info, &err);
+    bool is_new = pause && rc == LADE_NOT_FOUND;
+    if (rc == 0 || is_new)
         rc = pause ? lade_queue_pause(c->q, queue, &err) : lade_queue_resume(c->q, queue, &err);
     if (rc != 0)
         return complain_queue(queue, rc, &err);
     add_act(a, queue, 0);
-    cli_note(c, "%s: %s", queue, pause ? "paused" : "resumed");
+    cli_note(c, "%s: %s%s", queue, pause ? "paused" : "resumed",
+             is_new ? " (new queue: no jobs yet)" : "");
     return CLI_OK;
 }
 
@@ -242,8 +245,9 @@ const struct cli_command cli_queue_pause = {
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
     .about = "Stops taking jobs of a queue. Workers obey within 100 ms; jobs that run go on, and "
-             "more may be enqueued.",
+             "more may be enqueued. A queue that is not there yet is made, and told to be new.",
     .examples = "  lade queue pause mail",
+    .queue_help = "the queue, in place of an argument",
     .run = run_pause,
 };
 
@@ -261,6 +265,7 @@ const struct cli_command cli_queue_resume = {
     .max_args = CLI_MANY_ARGS,
     .about = "Lets workers take from it again.",
     .examples = "  lade queue resume mail",
+    .queue_help = "the queue, in place of an argument",
     .run = run_resume,
 };
 
@@ -349,6 +354,8 @@ const struct cli_command cli_queue_purge = {
     .n_opts = LB_ARRAY_LEN(purge_opts),
     .size = sizeof(struct purge),
     .can_dry_run = true,
+    .queue_help = "the queue, in place of an argument",
+    .asks = true,
     .run = run_purge,
 };
 
@@ -382,5 +389,7 @@ const struct cli_command cli_queue_rm = {
     .about = "Removes an empty queue. Its totals go too.",
     .examples = "  lade queue rm images --yes",
     .can_dry_run = true,
+    .queue_help = "the queue, in place of an argument",
+    .asks = true,
     .run = run_rm,
 };

@@ -150,13 +150,13 @@ static enum cli_exit run_stats(struct cli *c, void *values, char **args, int n_a
         return cli_complain(&err);
     if (s->count > 0 && !s->watch)
         return cli_say(CLI_USAGE, "--count: only with --watch");
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     bool redraw = isatty(STDOUT_FILENO) && c->format == CLI_TABLE;
     int64_t rounds = s->watch ? s->count : 1;
     for (int64_t i = 0; rc == 0; i++) {
         if (i > 0)
             sleep_for(s->seconds * LADE_SECOND);
-        if (i > 0 && redraw)
+        if (s->watch && redraw)
             (void)fputs("\033[H\033[2J", stdout);
         rc = print_once(c, &err);
         if (rounds > 0 && i + 1 >= rounds)

@@ -153,7 +153,7 @@ static const struct cli_opt opts[] = {
     {"executor", 0, CLI_OPT_CALL, 0, "WHAT",
      "what waits for a command: a thread each (thread, default) or a task of the runtime (task)", 0,
      0, set_executor},
-    {"payload-max", 0, CLI_OPT_INT, AT(payload_max), "BYTES",
+    {"payload-max", 0, CLI_OPT_SIZE, AT(payload_max), "BYTES",
      "largest payload that is run (default 64 MiB, the most there can be)", 1,
      LADE_PAYLOAD_MAX_HARD, NULL},
     {"keep-completed", 0, CLI_OPT_CALL, 0, "AGE,COUNT",
@@ -320,6 +320,24 @@ static void stop_worker(int signum)
     lade_worker_stop(stoppable);
 }
 
+/* The shell and the kernel may both send it when a terminal closes: the second is not "at once". */
+static void hang_up(int signum)
+{
+    static volatile sig_atomic_t is_known;
+    (void)signum;
+    if (!is_known)
+        lade_worker_stop(stoppable);
+    is_known = 1;
+}
+
+/* Under nohup HUP stays ignored. */
+static void set_hang_up(void (*handler)(int))
+{
+    struct sigaction now;
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        (void)signal(SIGHUP, handler);
+}
+
 static void set_stop_signals(lade_worker *worker, void (*handler)(int))
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
@@ -342,8 +360,10 @@ static int run_worker(struct cli *c, struct work *w, lade_err *err)
     int64_t started_at = lb_clock_mono();
     cli_progress_start(&progress, worker);
     set_stop_signals(worker, stop_worker);
+    set_hang_up(hang_up);
     rc = lade_worker_run(worker, err);
     set_stop_signals(worker, SIG_IGN);
+    set_hang_up(SIG_IGN);
     cli_progress_stop(&progress);
     lade_worker_get_stats(worker, &stats);
     lade_worker_close(worker);
@@ -389,13 +409,15 @@ const struct cli_command cli_worker_run = {
         "discards it, 102 cancels it, 103 snoozes it for a minute; any other code or a signal "
         "fails the attempt, which is retried. At a timeout or cancel the process group gets TERM "
         "and 5 s later KILL; exit 0 after TERM is no success. What a handler leaves running in its "
-        "process group is killed. TERM or INT stop the worker gently, a second one or QUIT at "
-        "once, TSTP makes it take no more. --queue names queues in strict order, a=3,b=1 with "
+        "process group is killed. TERM or INT stop the worker gently, and so does HUP (the terminal "
+        "has closed; there is no configuration to read again); a second TERM or INT, or QUIT, at "
+        "once; TSTP makes it take no more. --queue names queues in strict order, a=3,b=1 with "
         "weights.",
     .examples = "  lade work --queue images,default --kind wc --exec 'wc -w' -c 8\n"
                 "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain",
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct work),
+    .queue_help = "queues in strict order, or a=3,b=1 by weight (default: default)",
     .run = run_work,
 };

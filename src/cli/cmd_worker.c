@@ -40,7 +40,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
     size_t n = 0;
     int64_t now = 0;
     struct cli_out out;
-    int rc = cli_connect(c, NULL, &err);
+    int rc = cli_look(c, &err);
     if (rc == 0)
         rc = lade_now(c->q, &now, &err);
     if (rc == 0)
@@ -66,5 +66,6 @@ const struct cli_command cli_worker_ls = {
         "Lists live workers. Shows what they serve, how many slots, how many jobs they hold, when "
         "they were last seen and when their lease ends.",
     .examples = "  lade worker ls\n  lade worker ls --json",
+    .lacks = CLI_LACKS_QUEUE,
     .run = run_ls,
 };

@@ -22,6 +22,32 @@ static void print_folded(const char *text, int indent)
     (void)putchar('\n');
 }
 
+static bool applies(const struct cli_command *command, const struct cli_opt *o)
+{
+    static const struct {
+        const char *name;
+        unsigned lack;
+    } rows[] = {
+        {"url", CLI_LACKS_STORE},
+        {"namespace", CLI_LACKS_STORE},
+        {"queue", CLI_LACKS_STORE | CLI_LACKS_QUEUE},
+        {"output", CLI_LACKS_OUTPUT},
+        {"json", CLI_LACKS_OUTPUT},
+        {"quiet", CLI_LACKS_STORE},
+        {"no-color", CLI_LACKS_STORE | CLI_LACKS_OUTPUT},
+    };
+
+    if (strcmp(o->name, "yes") == 0)
+        return command->asks;
+    if (strcmp(o->name, "dry-run") == 0)
+        return command->can_dry_run;
+    for (size_t i = 0; i < LB_ARRAY_LEN(rows); i++) {
+        if (strcmp(o->name, rows[i].name) == 0)
+            return !(command->lacks & rows[i].lack);
+    }
+    return true;
+}
+
 static void print_option(const struct cli_opt *o)
 {
     char left[64];
@@ -44,8 +70,13 @@ void cli_help_command(const struct cli_command *command)
     for (size_t i = 0; i < command->n_opts; i++)
         print_option(&command->opts[i]);
     (void)printf("\nGlobal options:\n");
-    for (size_t i = 0; i < cli_n_globals; i++)
-        print_option(&cli_globals[i]);
+    for (size_t i = 0; i < cli_n_globals; i++) {
+        struct cli_opt o = cli_globals[i];
+        if (command->queue_help && strcmp(o.name, "queue") == 0)
+            o.help = command->queue_help;
+        if (applies(command, &o))
+            print_option(&o);
+    }
     (void)printf("\nExamples:\n%s\n", command->examples);
 }
 

@@ -127,6 +127,16 @@ int cli_lines_next(struct cli_lines *l, lade_bytes *line, lade_err *err)
     }
 }
 
+const char *cli_size_advice(size_t max)
+{
+    if (max > LADE_PAYLOAD_MAX_HARD)
+        return "";
+    return max == LADE_PAYLOAD_MAX_HARD
+               ? ", the most there can be; store big data elsewhere and enqueue its name"
+               : "; store big data elsewhere and enqueue its name, or raise --payload-max (at most "
+                 "64MiB)";
+}
+
 int cli_read_file(const char *path, size_t max, struct lb_buf *out, lade_err *err)
 {
     int fd = -1;
@@ -137,10 +147,8 @@ int cli_read_file(const char *path, size_t max, struct lb_buf *out, lade_err *er
     do {
         got = read_some(fd, is_owned ? path : "stdin", out, err);
         if (got > 0 && out->n > max)
-            got = lb_fail(err, LADE_ETOOBIG, "read",
-                          "%s: over %zu bytes; store big data elsewhere and enqueue its name, or "
-                          "raise --payload-max",
-                          is_owned ? path : "stdin", max);
+            got = lb_fail(err, LADE_ETOOBIG, "read", "%s: over %zu bytes%s",
+                          is_owned ? path : "stdin", max, cli_size_advice(max));
     } while (got > 0);
     if (is_owned)
         (void)close(fd);

@@ -31,6 +31,8 @@ void cli_lines_close(struct cli_lines *l);
  */
 LADE_CHECKED int cli_lines_next(struct cli_lines *l, lade_bytes *line, lade_err *err);
 
+/* What to do about a payload over max, to follow "over N bytes". */
+const char *cli_size_advice(size_t max);
 /* All of a file, "-" for stdin, at most max bytes. Appends to out. 0, -LADE_ETOOBIG, -LADE_E... */
 LADE_CHECKED int cli_read_file(const char *path, size_t max, struct lb_buf *out, lade_err *err);
 

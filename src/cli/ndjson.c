@@ -316,6 +316,17 @@ static int fail_unknown(const char *name, lade_err *err)
                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+/* The member of the same group that is there, too. */
+static const char *find_other(const struct cli_ndjson *j, const struct field *f)
+{
+    for (size_t i = 0; i < LB_ARRAY_LEN(fields); i++) {
+        if (&fields[i] != f && (fields[i].group & f->group) &&
+            json_object_get(j->root, fields[i].name))
+            return fields[i].name;
+    }
+    return f->name;
+}
+
 static int read_members(struct cli_ndjson *j, lade_err *err)
 {
     const char *name = NULL;
@@ -327,10 +338,8 @@ static int read_members(struct cli_ndjson *j, lade_err *err)
         if (!f)
             return fail_unknown(name, err);
         if (seen & f->group)
-            return lb_fail(err, LADE_EINVAL, "ndjson",
-                           "\"%s\": said twice; give only one of kind, type, name / payload, "
-                           "payload_base64, payload_json / in, at",
-                           name);
+            return lb_fail(err, LADE_EINVAL, "ndjson", "\"%s\": not with \"%s\"; give one of them",
+                           name, find_other(j, f));
         seen |= f->group;
         int rc = f->read(j, name, value, err);
         if (rc < 0)

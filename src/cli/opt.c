@@ -42,7 +42,8 @@ static int set_json(void *values, const char *text, lade_err *err)
 
 const struct cli_opt cli_globals[] = {
     {"url", 'u', CLI_OPT_TEXT, AT(url), "URL",
-     "sqlite:PATH, redis://, rediss://, unix:// (env LADE_URL, then REDIS_URL)", 0, 0, NULL},
+     "sqlite:PATH, redis://, rediss://, unix:// (default: env LADE_URL, else a file of yours)", 0,
+     0, NULL},
     {"namespace", 'n', CLI_OPT_TEXT, AT(namespace_), "NAME", "first part of every Redis key", 0, 0,
      NULL},
     {"queue", 'q', CLI_OPT_TEXT, AT(queue), "QUEUE", "only this queue", 0, 0, NULL},
@@ -145,6 +146,8 @@ static int set_value(struct table *t, size_t i, const char *text, lade_err *err)
         return 0;
     case CLI_OPT_INT:
         return cli_arg_int(name, text, (struct cli_range){o->min, o->max}, at, err);
+    case CLI_OPT_SIZE:
+        return cli_arg_size(name, text, (struct cli_range){o->min, o->max}, at, err);
     case CLI_OPT_DURATION:
         return cli_arg_duration(name, text, (struct cli_range){o->min, o->max}, at, err);
     case CLI_OPT_CALL:

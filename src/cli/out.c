@@ -171,12 +171,14 @@ static void add_string(struct lb_buf *cell, const json_t *v, size_t max, bool is
         cli_add_printable(cell, p, n, max);
 }
 
-static void add_bytes_cell(struct lb_buf *cell, const json_t *row, const char *key, bool is_table)
+static void add_bytes_cell(struct lb_buf *cell, const json_t *row, const struct cli_column *column,
+                           bool is_table)
 {
     char size_key[64];
+    const char *key = column->key;
     const json_t *text = json_object_get(row, key);
     if (text) {
-        add_string(cell, text, CELL_BYTES, is_table);
+        add_string(cell, text, column->cut ? CELL_BYTES : SIZE_MAX, is_table);
         return;
     }
     (void)snprintf(size_key, sizeof(size_key), "%s_size", key);
@@ -192,10 +194,10 @@ static void add_cell(struct lb_buf *cell, const json_t *row, const struct cli_co
     const json_t *v = json_object_get(row, column->key);
     char text[CLI_TIME_LEN];
     if (column->cell == CLI_CELL_BYTES) {
-        add_bytes_cell(cell, row, column->key, is_table);
+        add_bytes_cell(cell, row, column, is_table);
     } else if (json_is_string(v)) {
         add_string(cell, v, SIZE_MAX, is_table);
-    } else if (json_is_integer(v) && column->cell == CLI_CELL_DURATION) {
+    } else if (json_is_integer(v) && column->cell == CLI_CELL_DURATION && is_table) {
         cli_duration_text(text, json_integer_value(v) * LADE_MILLISECOND);
         lb_buf_add_str(cell, json_integer_value(v) > 0 ? text : "-");
     } else if (json_is_integer(v)) {
@@ -208,13 +210,17 @@ static void add_cell(struct lb_buf *cell, const json_t *row, const struct cli_co
     lb_buf_add_byte(cell, 0);
 }
 
-static const char *color_of(const char *state)
+/* Of a state; none for one that the row counts 0 of. */
+static const char *color_of(const json_t *row, const char *state)
 {
     static const char *const colors[][2] = {
         {"dead", "red"},     {"cancelled", "yellow"}, {"retrying", "yellow"},
         {"active", "green"}, {"paused", "yellow"},
     };
 
+    const json_t *n = json_object_get(row, "jobs");
+    if (json_is_integer(n) && json_integer_value(n) == 0)
+        return NULL;
     for (size_t i = 0; i < LB_ARRAY_LEN(colors); i++) {
         if (strcmp(colors[i][0], state) == 0)
             return colors[i][1];
@@ -247,7 +253,7 @@ static void add_table_row(struct cli_out *out, const json_t *row)
         lb_buf_clear(&cell);
         add_cell(&cell, row, &out->columns[i], true);
         const char *text = cell.failed ? "" : (const char *)cell.p;
-        const char *color = out->columns[i].cell == CLI_CELL_STATE ? color_of(text) : NULL;
+        const char *color = out->columns[i].cell == CLI_CELL_STATE ? color_of(row, text) : NULL;
         out->failed |= cell.failed || scols_line_set_data(line, i, text) != 0;
         if (color)
             out->failed |= scols_cell_set_color(scols_line_get_cell(line, i), color) != 0;
@@ -325,12 +331,47 @@ int cli_out_end(struct cli_out *out, lade_err *err)
         print_tsv_titles(out);
     if (out->c->format == CLI_JSON)
         (void)fputs(out->n_rows ? "\n]\n" : "[]\n", stdout);
+    if (out->c->format == CLI_TABLE && out->n_rows == 0 && !out->failed)
+        cli_note(out->c, "none");
     out->table = NULL;
     return end_stdout(out->failed, err);
 }
 
+/* A line of names and one of values. */
+static bool print_tsv_object(json_t *o)
+{
+    struct lb_buf names, values;
+    const char *key = NULL;
+    json_t *value = NULL;
+    lb_buf_init(&names);
+    lb_buf_init(&values);
+    json_object_foreach(o, key, value)
+    {
+        struct lb_buf cell;
+        lb_buf_init(&cell);
+        add_cell(&cell, o, &(struct cli_column){key, key, CLI_CELL_TEXT, false, false}, false);
+        lb_buf_add_fmt(&names, "%s%s", names.n ? "\t" : "", key);
+        lb_buf_add_fmt(&values, "%s%s", values.n ? "\t" : "",
+                       cell.failed ? "" : (const char *)cell.p);
+        values.failed = values.failed || cell.failed;
+        lb_buf_fini(&cell);
+    }
+    bool is_made = !names.failed && !values.failed;
+    if (is_made)
+        (void)printf("%.*s\n%.*s\n", (int)names.n, (const char *)names.p, (int)values.n,
+                     (const char *)values.p);
+    lb_buf_fini(&names);
+    lb_buf_fini(&values);
+    return is_made;
+}
+
 int cli_out_object(const struct cli *c, struct cli_row *row, lade_err *err)
 {
+    if (c->format == CLI_TSV) {
+        bool is_made = !row->failed && print_tsv_object(row->o);
+        cli_row_fini(row);
+        return end_stdout(!is_made, err);
+    }
     size_t flags = c->format == CLI_NDJSON ? JSON_COMPACT : JSON_INDENT(2);
     bool failed = row->failed || json_dumpf(row->o, stdout, flags) != 0;
     (void)putchar('\n');

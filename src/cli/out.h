@@ -39,7 +39,7 @@ void cli_row_json(struct cli_row *r, const char *key, json_t *value);
 
 enum cli_cell {
     CLI_CELL_TEXT,     /* strings, numbers and booleans as they are */
-    CLI_CELL_DURATION, /* an integer of milliseconds, for people */
+    CLI_CELL_DURATION, /* an integer of milliseconds; for people with its unit */
     CLI_CELL_BYTES,    /* what cli_row_bytes wrote, on one line */
     CLI_CELL_STATE     /* text, with the colour of the state */
 };
@@ -49,7 +49,7 @@ struct cli_column {
     const char *key;
     enum cli_cell cell;
     bool right;
-    bool cut; /* may lose its end on a narrow terminal */
+    bool cut; /* long bytes are cut, and it may lose its end on a narrow terminal */
 };
 
 struct cli_out {
@@ -67,11 +67,14 @@ void cli_out_begin(struct cli_out *out, const struct cli *c, const struct cli_co
                    size_t n_columns);
 /* Takes what the row holds; it is empty again afterwards. */
 void cli_out_row(struct cli_out *out, struct cli_row *row);
-/* Prints the rest. 0 or -LADE_ENOMEM, -LADE_EIO. */
+/* Prints the rest; a table without rows is a note that there are none. 0 or -LADE_ENOMEM, -LADE_EIO. */
 LADE_CHECKED int cli_out_end(struct cli_out *out, lade_err *err);
 
 bool cli_out_is_json(const struct cli *c);
-/* Prints one object by itself, when the format is JSON or NDJSON. Takes what the row holds. */
+/*
+ * Prints one object by itself, when the format is JSON, NDJSON or TSV (a line of names and one of values, so none of them may
+ * be a list). Takes what the row holds.
+ */
 LADE_CHECKED int cli_out_object(const struct cli *c, struct cli_row *row, lade_err *err);
 /* Writes bytes as they are. */
 LADE_CHECKED int cli_out_raw(lade_bytes bytes, lade_err *err);

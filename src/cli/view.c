@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/err.h"
@@ -38,6 +39,31 @@ const struct cli_column cli_dead_columns[] = {
     {"PAYLOAD", "payload", CLI_CELL_BYTES, false, true},
 };
 const size_t cli_n_dead_columns = LB_ARRAY_LEN(cli_dead_columns);
+
+const struct cli_column cli_show_columns[] = {
+    {"", "id", CLI_CELL_TEXT, false, false},
+    {"", "queue", CLI_CELL_TEXT, false, false},
+    {"", "kind", CLI_CELL_TEXT, false, false},
+    {"", "state", CLI_CELL_TEXT, false, false},
+    {"", "reason", CLI_CELL_TEXT, false, false},
+    {"", "attempts", CLI_CELL_TEXT, false, false},
+    {"", "max_attempts", CLI_CELL_TEXT, false, false},
+    {"", "crashes", CLI_CELL_TEXT, false, false},
+    {"", "priority", CLI_CELL_TEXT, false, false},
+    {"", "timeout_ms", CLI_CELL_TEXT, false, false},
+    {"", "enqueued_at", CLI_CELL_TEXT, false, false},
+    {"", "run_at", CLI_CELL_TEXT, false, false},
+    {"", "finished_at", CLI_CELL_TEXT, false, false},
+    {"", "worker", CLI_CELL_TEXT, false, false},
+    {"", "taken_at", CLI_CELL_TEXT, false, false},
+    {"", "lease_until", CLI_CELL_TEXT, false, false},
+    {"", "fence", CLI_CELL_TEXT, false, false},
+    {"", "content_type", CLI_CELL_TEXT, false, false},
+    {"", "payload", CLI_CELL_BYTES, false, false},
+    {"", "result", CLI_CELL_BYTES, false, false},
+    {"", "error", CLI_CELL_BYTES, false, false},
+};
+const size_t cli_n_show_columns = LB_ARRAY_LEN(cli_show_columns);
 
 static int64_t ms_between(int64_t from, int64_t to)
 {
@@ -86,17 +112,27 @@ static void add_facts(struct cli_row *r, const lade_job_view *v, int64_t now)
         cli_row_bool(r, "corrupt", true);
 }
 
+static void add_last_error(struct cli_row *r, const lade_job_view *v, size_t max)
+{
+    for (size_t i = v->n_history; i-- > 0;) {
+        if (v->history[i].error.size == 0)
+            continue;
+        cli_row_bytes(r, "error", v->history[i].error, max);
+        break;
+    }
+}
+
 void cli_view_row(struct cli_row *r, const lade_job_view *v, int64_t now)
 {
     cli_row_init(r);
     add_facts(r, v, now);
     cli_row_bytes(r, "payload", v->payload, PREVIEW_MAX);
-    for (size_t i = v->n_history; i-- > 0;) {
-        if (v->history[i].error.size == 0)
-            continue;
-        cli_row_bytes(r, "error", v->history[i].error, PREVIEW_MAX);
-        break;
-    }
+    add_last_error(r, v, PREVIEW_MAX);
+}
+
+void cli_view_last_error(struct cli_row *r, const lade_job_view *v)
+{
+    add_last_error(r, v, SIZE_MAX);
 }
 
 static void make_attempt(struct cli_row *r, const lade_attempt *a)
@@ -237,15 +273,46 @@ static void print_card(const struct cli_row *r, const lade_job_view *v)
         print_bytes("result", v->result);
 }
 
+static void print_lines(const char *p, size_t n)
+{
+    while (n > 0) {
+        struct lb_buf text;
+        const char *end = memchr(p, '\n', n);
+        size_t len = end ? (size_t)(end - p) : n;
+        lb_buf_init(&text);
+        cli_add_printable(&text, p, len, SIZE_MAX);
+        (void)printf("    %.*s\n", text.failed ? 0 : (int)text.n, (const char *)text.p);
+        lb_buf_fini(&text);
+        n -= end ? len + 1 : len;
+        p += end ? len + 1 : len;
+    }
+}
+
+/* Whole, for a terminal, whose table cuts them; one that is the same as the one before it only once. */
+static void print_errors(const lade_job_view *v)
+{
+    const lade_bytes *last = NULL;
+    for (size_t i = 0; i < v->n_history; i++) {
+        const lade_bytes *e = &v->history[i].error;
+        bool is_same = last && last->size == e->size && memcmp(last->data, e->data, e->size) == 0;
+        if (e->size == 0 || is_same)
+            continue;
+        last = e;
+        (void)printf("\nerror of attempt %d\n", v->history[i].number);
+        print_lines(e->data, e->size);
+    }
+}
+
 int cli_view_print(const struct cli *c, const lade_job_view *v, int64_t now, lade_err *err)
 {
-    static const struct cli_column columns[] = {
+    bool is_tty = isatty(STDOUT_FILENO);
+    struct cli_column columns[] = {
         {"ATTEMPT", "number", CLI_CELL_TEXT, true, false},
         {"OUTCOME", "outcome", CLI_CELL_TEXT, false, false},
         {"ENDED", "ended_at", CLI_CELL_TEXT, false, false},
         {"TOOK", "duration_ms", CLI_CELL_DURATION, true, false},
         {"WORKER", "worker", CLI_CELL_TEXT, false, true},
-        {"ERROR", "error", CLI_CELL_BYTES, false, true},
+        {"ERROR", "error", CLI_CELL_BYTES, false, is_tty},
     };
 
     struct cli_row card;
@@ -267,7 +334,10 @@ int cli_view_print(const struct cli *c, const lade_job_view *v, int64_t now, lad
         make_attempt(&a, &v->history[i]);
         cli_out_row(&out, &a);
     }
-    return cli_out_end(&out, err);
+    int rc = cli_out_end(&out, err);
+    if (rc == 0 && is_tty)
+        print_errors(v);
+    return rc;
 }
 
 /* What a listing carries from page to page. */
@@ -320,10 +390,20 @@ static int list_queue(struct listing *l, const char *queue, unsigned states, lad
     return 0;
 }
 
+static uint64_t count_jobs(const lade_queue_info *queues, size_t n, unsigned states)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (int s = 0; s < LADE_N_STATES; s++)
+            sum += states & 1U << s ? queues[i].count[s] : 0;
+    }
+    return sum;
+}
+
 int cli_view_list(struct cli *c, unsigned states, int64_t limit, const struct cli_column *columns,
                   size_t n_columns, lade_err *err)
 {
-    struct listing l = {.c = c, .left = limit};
+    struct listing l = {.c = c, .left = limit > 0 ? limit : INT64_MAX};
     lade_queue_info *queues = NULL;
     size_t n = 0;
     int rc = cli_view_queues(c, &queues, &n, err);
@@ -332,11 +412,15 @@ int cli_view_list(struct cli *c, unsigned states, int64_t limit, const struct cl
     cli_out_begin(&l.out, c, columns, n_columns);
     for (size_t i = 0; rc == 0 && i < n && l.left > 0; i++)
         rc = list_queue(&l, queues[i].name, states, err);
+    uint64_t total = count_jobs(queues, n, states);
     lade_free(queues);
     lade_err end_err = {0};
     int end = cli_out_end(&l.out, &end_err);
     if (rc == 0 && end < 0)
         *err = end_err;
+    if (rc == 0 && end == 0 && l.left == 0 && l.out.n_rows < total)
+        cli_note(c, "%llu of %llu shown; --limit 0 for all", (unsigned long long)l.out.n_rows,
+                 (unsigned long long)total);
     return rc < 0 ? rc : end;
 }
 

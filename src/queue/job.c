@@ -58,15 +58,18 @@ static int check_headers(const lade_job_spec *s, const char *at, lade_err *err)
     for (size_t i = 0; i < s->n_headers; i++) {
         const lade_header *h = &s->headers[i];
         if (!h->name || !*h->name || !h->value)
-            return REFUSE(LADE_EINVAL, "%sheader %zu has no name or no value", at, i);
+            return REFUSE(LADE_EINVAL, "%sheader %zu '%.60s' has no %s", at, i,
+                          h->name ? h->name : "", h->name && *h->name ? "value" : "name");
         for (const char *c = h->name; *c; c++) {
             if (*c < 0x21 || *c > 0x7e)
-                return REFUSE(LADE_EINVAL,
-                              "%sheader name %zu must be printable ASCII without spaces", at, i);
+                return REFUSE(
+                    LADE_EINVAL,
+                    "%sheader %zu '%.60s': its name must be printable ASCII without spaces", at, i,
+                    h->name);
         }
         if (strlen(h->name) > LADE_NAME_MAX)
-            return REFUSE(LADE_ETOOBIG, "%sheader name %zu is longer than %d bytes", at, i,
-                          LADE_NAME_MAX);
+            return REFUSE(LADE_ETOOBIG, "%sheader %zu '%.60s...': its name is longer than %d bytes",
+                          at, i, h->name, LADE_NAME_MAX);
         bytes += strlen(h->name) + strlen(h->value);
     }
     if (bytes > LADE_HEADERS_BYTES)

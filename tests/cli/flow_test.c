@@ -175,6 +175,19 @@ static void bad_workflows_are_refused(void **state)
     RUN_IN(&r, THUMBS, strlen(THUMBS), "flow", "run", "-", "--dry-run");
     assert_code(&r, 0);
     assert_int_equal(total_of("total_enqueued"), 0);
+    RUN_IN(&r, THUMBS, strlen(THUMBS), "flow", "run", "-", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_says(r.out, "id\tduplicate\tdry_run\n");
+    RUN_IN(&r, THUMBS, strlen(THUMBS), "flow", "run", "-");
+    assert_code(&r, 0);
+    struct lade_id_text id;
+    (void)snprintf(id.text, sizeof(id.text), "%s", run_word(&r));
+    RUN(&r, "flow", "show", id.text, "-o", "tsv");
+    assert_code(&r, 0);
+    assert_says(r.out, "number\tstate\tkind\tqueue\tafter\tblocked_by\n");
+    RUN(&r, "flow", "ls", "--limit", "1");
+    assert_code(&r, 0);
+    assert_says(r.err, "1 shown, more are there; --limit 0 for all");
     run_free(&r);
 }
 

@@ -44,6 +44,8 @@ static void queues_are_listed_shown_paused_and_resumed(void **state)
     assert_says(r.out, "other");
     RUN(&r, "queue", "pause", "other", "made");
     assert_code(&r, 0);
+    assert_says(r.err, "other: paused\n");
+    assert_says(r.err, "made: paused (new queue: no jobs yet)");
     RUN(&r, "queue", "ls", "-o", "ndjson");
     assert_code(&r, 0);
     assert_int_equal(count_lines(r.out), 3);
@@ -261,7 +263,7 @@ static void dead_jobs_are_redriven_and_purged_oldest_first(void **state)
 }
 
 /* C-111 */
-static void limits_are_bounds_and_zero_is_none(void **state)
+static void limits_are_bounds_and_zero_is_all(void **state)
 {
     (void)state;
     char text[2600];
@@ -275,15 +277,21 @@ static void limits_are_bounds_and_zero_is_none(void **state)
     static const struct {
         const char *limit;
         size_t rows;
-    } cases[] = {{"0", 0}, {"1", 1}, {"99", 99}, {"101", 101}, {"250", 250}, {"10000000", 250}};
+    } cases[] = {{"0", 250}, {"1", 1}, {"99", 99}, {"101", 101}, {"250", 250}, {"10000000", 250}};
 
     for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
         RUN(&r, "job", "ls", "-o", "ndjson", "--limit", cases[i].limit);
         assert_code(&r, 0);
         assert_int_equal(count_lines(r.out), cases[i].rows);
+        assert_int_equal(r.n_err > 0, cases[i].rows < 250);
     }
     RUN(&r, "job", "ls", "-o", "ndjson");
     assert_int_equal(count_lines(r.out), 100);
+    assert_says(r.err, "100 of 250 shown; --limit 0 for all");
+    RUN(&r, "job", "ls", "-s", "dead");
+    assert_code(&r, 0);
+    assert_int_equal(r.n_out, 0);
+    assert_string_equal(r.err, "lade: none\n");
     RUN(&r, "job", "ls", "--limit", "-1");
     assert_code(&r, 2);
     assert_says(r.err, "--limit: '-1' is out of range; give 0 to 10000000");
@@ -445,6 +453,42 @@ static void stats_and_doctor_speak_every_format(void **state)
     run_free(&r);
 }
 
+/* One line of names, one for each job, numbers as numbers, nothing cut. */
+static void tsv_is_for_programs(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char long_text[301];
+    char command[400];
+    memset(long_text, 'e', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    RUN(&r, "enqueue", "-k", "k", "--id", "a", "-p", "x\ty", "--max-attempts", "1", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "id\tduplicate\na\tno\n");
+    RUN(&r, "version", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_true(strncmp(r.out, "version\n0.", 10) == 0);
+    RUN(&r, "job", "ls", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_says(r.out, "\tage_ms\t");
+    assert_null(strstr(r.out, "ms\t-\t0/1"));
+    (void)snprintf(command, sizeof(command), "echo %s >&2; exit 1", long_text);
+    RUN(&r, "work", "--drain", "--quiet", "--exec", command);
+    assert_code(&r, 0);
+    RUN(&r, "enqueue", "-k", "k", "--id", "b");
+    RUN(&r, "job", "show", "a", "b", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_int_equal(count_lines(r.out), 3);
+    assert_true(strncmp(r.out, "id\tqueue\tkind\tstate\treason\tattempts\t", 36) == 0);
+    assert_says(r.out, "\na\tdefault\tk\tdead\texhausted\t1\t1\t");
+    assert_says(r.out, "\tx\\ty\t");
+    assert_says(r.out, long_text);
+    RUN(&r, "job", "show", "a");
+    assert_code(&r, 0);
+    assert_says(r.out, long_text);
+    run_free(&r);
+}
+
 static void state_names_of_other_systems_are_understood(void **state)
 {
     (void)state;
@@ -472,11 +516,12 @@ int main(int argc, char **argv)
         ON_STORE(control_characters_are_escaped_once_in_tables),
         ON_STORE(jobs_are_acted_on_by_id_and_outcomes_fold_into_the_exit_code),
         ON_STORE(dead_jobs_are_redriven_and_purged_oldest_first),
-        ON_STORE(limits_are_bounds_and_zero_is_none),
+        ON_STORE(limits_are_bounds_and_zero_is_all),
         ON_STORE(a_list_with_binary_and_big_payloads_is_valid_json_with_previews),
         ON_STORE(a_stuck_job_is_found_seen_and_removed_while_it_runs),
         ON_STORE(a_poison_job_is_removed_between_runs_and_stays_gone),
         ON_STORE(stats_and_doctor_speak_every_format),
+        ON_STORE(tsv_is_for_programs),
         ON_STORE(state_names_of_other_systems_are_understood),
     };
     return run_group(argc, argv, "inspect", tests, LB_ARRAY_LEN(tests));

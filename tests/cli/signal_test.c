@@ -211,6 +211,31 @@ static void with_init_it_reaps_orphans_as_pid_1_does(void **state)
     check_init(false);
 }
 
+/* A terminal that closes may send HUP more than once; the worker finishes what it runs, as at TERM. */
+static void a_closed_terminal_drains_the_worker(void **state)
+{
+    (void)state;
+    char command[700];
+    char go[300];
+    struct ts_proc p;
+    (void)enqueue("k", "p");
+    (void)snprintf(go, sizeof(go), "%s", file_path("go"));
+    (void)snprintf(command, sizeof(command), "echo >> %s; while ! test -e %s; do sleep 0.01; done",
+                   file_path("ran"), go);
+    START(&p, "work", "--exec", command, "-c", "1", "--shutdown-timeout", "10m");
+    assert_true(TS_UNTIL(SECONDS(120), count_lines("ran") == 1));
+    ts_proc_signal(&p, SIGHUP);
+    ts_proc_signal(&p, SIGHUP);
+    struct lade_id_text next = enqueue("k", "p");
+    assert_false(ts_proc_wait(&p, SECONDS(1) / 5));
+    ts_proc_signal(&p, SIGHUP);
+    write_file("go", "", 0);
+    assert_true(ts_proc_wait(&p, SECONDS(180)));
+    assert_int_equal(ts_proc_code(&p), 0);
+    assert_int_equal(total_of("total_completed"), 1);
+    assert_string_equal(state_of(next.text), "ready");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +243,7 @@ int main(int argc, char **argv)
         ON_STORE(storms_of_winch_and_chld_change_nothing),
         ON_STORE(an_enqueue_reading_a_pipe_survives_stop_and_storm),
         ON_STORE(as_pid_1_it_ends_at_term_and_reaps_orphans),
+        ON_STORE(a_closed_terminal_drains_the_worker),
         ON_STORE(with_init_it_reaps_orphans_as_pid_1_does),
     };
     return run_group(argc, argv, "signal", tests, LB_ARRAY_LEN(tests));

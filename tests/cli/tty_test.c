@@ -88,6 +88,30 @@ static void a_worker_shows_a_live_line_unless_told_not_to(void **state)
     assert_null(strstr(said, " jobs/s"));
 }
 
+static void a_terminal_shows_errors_whole_below_the_attempts(void **state)
+{
+    (void)state;
+    static char said[SAID_MAX];
+    struct cli_run r = {0};
+    char text[201];
+    char command[300];
+    memset(text, 'e', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)snprintf(command, sizeof(command), "echo %s >&2; exit 1", text);
+    RUN(&r, "enqueue", "-k", "k", "--id", "a", "--max-attempts", "1");
+    assert_code(&r, 0);
+    assert_int_equal(AT_TERMINAL("", said, "work", "--drain", "--exec", "true", "-q", "empty"), 0);
+    assert_null(strstr(said, "\x1b[31m"));
+    RUN(&r, "work", "--drain", "--exec", command);
+    assert_code(&r, 0);
+    assert_int_equal(AT_TERMINAL("", said, "job", "show", "a"), 0);
+    assert_says(said, "error of attempt 1");
+    assert_says(said, text);
+    assert_int_equal(AT_TERMINAL("", said, "stats", "--watch", "--count", "1"), 0);
+    assert_true(strncmp(said, "\x1b[H\x1b[2J", 7) == 0);
+    run_free(&r);
+}
+
 static void colours_are_for_terminals_and_can_be_turned_off(void **state)
 {
     (void)state;
@@ -136,6 +160,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STORE(a_person_is_asked_before_something_is_removed),
         ON_STORE(a_worker_shows_a_live_line_unless_told_not_to),
+        ON_STORE(a_terminal_shows_errors_whole_below_the_attempts),
         ON_STORE(colours_are_for_terminals_and_can_be_turned_off),
         ON_STORE(control_bytes_of_jobs_never_reach_the_terminal),
     };

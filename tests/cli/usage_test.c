@@ -43,7 +43,9 @@ static void every_command_has_help_with_an_example(void **state)
         assert_code(&r, 0);
         assert_says(r.out, "Usage: lade ");
         assert_says(r.out, "\nExamples:\n  ");
-        assert_says(r.out, "--output FORMAT");
+        bool is_text = !commands[i][1] && (strcmp(commands[i][0], "help") == 0 ||
+                                           strcmp(commands[i][0], "completion") == 0);
+        assert_int_equal(strstr(r.out, "--output FORMAT") == NULL, is_text);
         assert_int_equal(r.n_err, 0);
     }
     RUN(&r, "help");
@@ -135,6 +137,25 @@ static void small_complaints_say_what_is_true(void **state)
     assert_complains(&r, 2, "--count: only with --watch");
     RUN(&r, "enqueue", "-k", "k", "--timeout", "0");
     assert_complains(&r, 2, "give 1ms to 36525d");
+    RUN(&r, "enqueue", "-k", "k", "--in", "200000d");
+    assert_complains(&r, 2, "--in: 200000d is over the limit of 36525d");
+    RUN(&r, "enqueue", "-k", "k", "--at", "+200000d");
+    assert_complains(&r, 2, "--at: 200000d is over the limit of 36525d");
+    RUN(&r, "enqueue", "-k", "k", "--in", "1h", "--at", "2030-01-01T00:00:00Z");
+    assert_complains(&r, 2, "--in: not with --at");
+    RUN(&r, "enqueue", "-k", "k", "--at", "2030-01-01T00:00:00Z", "--in", "1h");
+    assert_complains(&r, 2, "--in: not with --at");
+    RUN(&r, "enqueue", "-k", "k", "--in", "5s", "--at", "+5s");
+    assert_complains(&r, 2, "--in: not with --at");
+    RUN(&r, "enqueue", "-k", "k", "-H", "a b=c");
+    assert_complains(&r, 2, "header 0 'a b'");
+    RUN(&r, "enqueue", "-k", "k", "--payload-max", "65MiB");
+    assert_complains(&r, 2, "--payload-max: '65MiB' is out of range; give 1 to 67108864");
+    RUN(&r, "enqueue", "-k", "k", "--payload-max", "64MiB", "--payload", "@/dev/zero");
+    assert_complains(&r, 2, "over 67108864 bytes, the most there can be");
+    assert_null(strstr(r.err, "--payload-max"));
+    RUN(&r, "enqueue", "-k", "k", "--payload-max", "2KiB", "--payload", "@/dev/zero");
+    assert_complains(&r, 2, "over 2048 bytes; store big data elsewhere");
     RUN(&r, "doctor", "x");
     assert_complains(&r, 2, "lade: doctor: too many arguments");
     RUN_IN(&r, "12345678\n", 9, "enqueue", "-k", "k", "--lines", "-", "--payload-max", "4",
@@ -236,7 +257,8 @@ static void global_options_stand_before_and_after_the_command(void **state)
     run_free(&r);
 }
 
-static void lade_url_comes_before_redis_url(void **state)
+/* As lade_open: what REDIS_URL names is the data of another program. */
+static void only_lade_url_names_a_store_and_redis_url_is_not_asked(void **state)
 {
     (void)state;
     struct cli_run r = {0};
@@ -244,14 +266,124 @@ static void lade_url_comes_before_redis_url(void **state)
     RUN(&r, "stats", "--json");
     assert_code(&r, 0);
     (void)unsetenv("LADE_URL");
-    RUN(&r, "stats", "--json");
-    assert_complains(&r, 2, "foo");
-    (void)setenv("REDIS_URL", "", 1);
     (void)setenv("XDG_DATA_HOME", file_path("xdg"), 1);
+    RUN(&r, "stats", "--json");
+    assert_complains(&r, 3, "xdg/lade/jobs.db: no such file");
+    assert_int_equal(access(file_path("xdg"), F_OK), -1);
     RUN(&r, "enqueue", "--kind", "k");
     assert_code(&r, 0);
     assert_int_equal(access(file_path("xdg/lade/jobs.db"), R_OK), 0);
     (void)unsetenv("XDG_DATA_HOME");
+    (void)unsetenv("REDIS_URL");
+    run_free(&r);
+}
+
+static void looking_makes_no_store(void **state)
+{
+    (void)state;
+
+    static const char *const cases[][4] = {
+        {"queue", "ls"},      {"queue", "pause", "q"}, {"job", "ls"},
+        {"job", "show", "a"}, {"job", "kill", "a"},    {"dead", "redrive"},
+        {"worker", "ls"},     {"flow", "ls"},          {"stats"},
+        {"doctor"},
+    };
+
+    struct cli_run r = {0};
+    char url[300];
+    (void)snprintf(url, sizeof(url), "sqlite:%s", file_path("typo.db"));
+    (void)setenv("LADE_URL", url, 1);
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        run_args(&r, NULL, cases[i]);
+        assert_complains(&r, 3, "typo.db: no such file");
+    }
+    assert_int_equal(access(file_path("typo.db"), F_OK), -1);
+    RUN(&r, "enqueue", "-k", "k");
+    assert_code(&r, 0);
+    RUN(&r, "queue", "ls");
+    assert_code(&r, 0);
+    run_free(&r);
+}
+
+static void a_home_that_is_not_there_is_named_and_not_made(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char home[300];
+    char before[300];
+    const char *was = getenv("HOME");
+    (void)snprintf(before, sizeof(before), "%s", was ? was : "");
+    (void)snprintf(home, sizeof(home), "%s", file_path("nobody"));
+    (void)unsetenv("LADE_URL");
+    (void)setenv("HOME", home, 1);
+    RUN(&r, "enqueue", "-k", "k");
+    int code = r.code;
+    bool is_made = access(home, F_OK) == 0;
+    assert_int_equal(mkdir(home, 0700), 0);
+    RUN(&r, "enqueue", "-k", "k", "-p", "with a home");
+    if (was)
+        (void)setenv("HOME", before, 1);
+    assert_code(&r, 0);
+    assert_int_equal(code, 2);
+    assert_false(is_made);
+    assert_int_equal(access(file_path("nobody/.local/share/lade/jobs.db"), F_OK), 0);
+    run_free(&r);
+}
+
+static void help_shows_only_the_global_options_a_command_takes(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *words[2];
+        const char *has, *lacks;
+    } cases[] = {
+        {{"version", NULL}, "--output", "--dry-run"},
+        {{"version", NULL}, "--json", "--queue"},
+        {{"version", NULL}, "--help", "--yes"},
+        {{"help", NULL}, "--help", "--url"},
+        {{"job", "ls"}, "--queue", "--yes"},
+        {{"job", "ls"}, "only this queue", "--dry-run"},
+        {{"job", "rm"}, "--yes", NULL},
+        {{"job", "kill"}, "--dry-run", "--yes"},
+        {{"enqueue", NULL}, "where to", "--yes"},
+        {{"work", NULL}, "a=3,b=1", "--dry-run"},
+        {{"flow", "ls"}, "--url", "--queue"},
+        {{"doctor", NULL}, "--url", "--queue"},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        const char *args[] = {"help", cases[i].words[0], cases[i].words[1], NULL};
+        run_args(&r, NULL, args);
+        assert_code(&r, 0);
+        const char *globals = strstr(r.out, "Global options:");
+        assert_non_null(globals);
+        assert_says(globals, cases[i].has);
+        if (cases[i].lacks)
+            assert_null(strstr(globals, cases[i].lacks));
+    }
+    run_free(&r);
+}
+
+/* Nothing is done whose result could not be told. */
+static void a_closed_or_full_stdout_is_told_with_what_was_done(void **state)
+{
+    (void)state;
+    char command[500];
+    struct cli_run r = {0};
+    (void)snprintf(command, sizeof(command), "%s enqueue -k k --id a >&- 2> %s", lade_bin(),
+                   file_path("err"));
+    int status = system(command);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_says(file_text("err"), "stdout: closed; nothing was done");
+    assert_string_equal(state_of("a"), "gone");
+    (void)snprintf(command, sizeof(command), "%s enqueue -k k --id b > /dev/full 2> %s", lade_bin(),
+                   file_path("err"));
+    status = system(command);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_says(file_text("err"), "the job was enqueued: b");
+    assert_string_equal(state_of("b"), "ready");
     run_free(&r);
 }
 
@@ -384,7 +516,11 @@ int main(int argc, char **argv)
         ON_STORE(a_local_file_that_cannot_be_read_is_a_usage_error),
         ON_STORE(every_numeric_option_refuses_what_is_no_number_or_does_not_fit),
         ON_STORE(global_options_stand_before_and_after_the_command),
-        ON_STORE(lade_url_comes_before_redis_url),
+        ON_STORE(only_lade_url_names_a_store_and_redis_url_is_not_asked),
+        ON_STORE(looking_makes_no_store),
+        ON_STORE(a_home_that_is_not_there_is_named_and_not_made),
+        ON_STORE(help_shows_only_the_global_options_a_command_takes),
+        ON_STORE(a_closed_or_full_stdout_is_told_with_what_was_done),
         ON_STORE(urls_that_cannot_be_used_are_told_with_their_reason),
         ON_STORE(a_wrong_password_is_told_and_exits_5),
         ON_STORE(a_file_that_is_no_database_or_too_new_is_told_and_left_alone),
