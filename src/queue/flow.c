@@ -62,6 +62,7 @@ static int check_id(const char *id, lade_err *err)
 
 int lade_flow_enqueue(lade *q, const lade_flow_spec *spec, lade_id *id, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "flow");
     struct lq_flow_plan plan;
     lade_id made;
     int64_t wall = q->clock(q->clock_ctx);
@@ -87,6 +88,7 @@ int lade_flow_enqueue(lade *q, const lade_flow_spec *spec, lade_id *id, lade_err
 
 int lade_flow_check(lade *q, const lade_flow_spec *spec, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "flow");
     struct lq_flow_plan plan;
     int rc = lq_flow_build(&plan, spec, q->payload_max, lq_client_now_ms(q), err);
     if (rc == 0)
@@ -96,6 +98,7 @@ int lade_flow_check(lade *q, const lade_flow_spec *spec, lade_err *err)
 
 int lade_flow_act(lade *q, enum lade_flow_verb verb, const char *id, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "flow");
     int rc = check_id(id, err);
     if (rc == 0 && (unsigned)verb > LADE_FLOW_REMOVE)
         rc = lb_fail(err, LADE_EINVAL, "flow", "verb %d is unknown", (int)verb);
@@ -178,6 +181,8 @@ static lade_flow_view *make_view(const struct lq_flow_row *row)
 
 int lade_flow_get(lade *q, const char *id, lade_flow_view **out, lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "flow");
+    LQ_REFUSE_NULL(out, "flow");
     int rc = check_id(id, err);
     if (rc == 0)
         rc = check_store(q, err);
@@ -210,6 +215,7 @@ static int check_list(const lade *q, const lade_cursor *cursor, size_t limit,
 int lade_flow_list(lade *q, lade_cursor *cursor, size_t limit, lade_flow_view **out, size_t *n,
                    lade_err *err)
 {
+    LQ_REFUSE_NULL(q, "flows");
     int rc = check_list(q, cursor, limit, out, n, err);
     if (rc < 0)
         return rc;

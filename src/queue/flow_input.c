@@ -49,6 +49,8 @@ static struct lq_inputs *inputs_of(lade_job *job)
 
 const char *lade_job_flow(lade_job *job)
 {
+    if (!job)
+        return NULL;
     if (!lq_flow_has(lb_slice_of(job->leased->id)))
         return NULL;
     const struct lq_inputs *in = inputs_of(job);
@@ -95,6 +97,8 @@ static int fetch(const lade_job *job, struct lq_inputs *in, size_t first, lade_e
 
 int lade_job_n_inputs(lade_job *job, size_t *n, lade_err *err)
 {
+    LQ_REFUSE_NULL(job, "inputs");
+    LQ_REFUSE_NULL(n, "inputs");
     if (!lq_flow_has(lb_slice_of(job->leased->id))) {
         *n = 0;
         return 0;
@@ -110,6 +114,8 @@ int lade_job_n_inputs(lade_job *job, size_t *n, lade_err *err)
 
 int lade_job_input(lade_job *job, size_t i, lade_flow_input *out, lade_err *err)
 {
+    LQ_REFUSE_NULL(job, "inputs");
+    LQ_REFUSE_NULL(out, "inputs");
     size_t n = 0;
     int rc = lade_job_n_inputs(job, &n, err);
     if (rc < 0)

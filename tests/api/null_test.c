@@ -20,6 +20,8 @@ static lade_job_view *view;
 static lade_queue_info *queues, queue_info;
 static lade_worker_info *workers;
 static lade_finding *findings;
+static lade_flow_view *flow;
+static lade_flow_input input;
 static lade_worker *w;
 static int64_t now;
 static const lade_job_spec spec = {.kind = "k"};
@@ -83,7 +85,22 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_now(q, NULL, &err))                                                         \
     X(lade_check(NULL, &findings, &n, &err))                                           \
     X(lade_check(q, NULL, &n, &err))                                                   \
-    X(lade_check(q, &findings, NULL, &err))
+    X(lade_check(q, &findings, NULL, &err))                                            \
+    X(lade_flow_enqueue(NULL, &(lade_flow_spec){0}, &id, &err))                        \
+    X(lade_flow_enqueue(q, NULL, &id, &err))                                           \
+    X(lade_flow_check(NULL, &(lade_flow_spec){0}, &err))                               \
+    X(lade_flow_check(q, NULL, &err))                                                  \
+    X(lade_flow_act(NULL, LADE_FLOW_CANCEL, "a", &err))                                \
+    X(lade_flow_act(q, LADE_FLOW_CANCEL, NULL, &err))                                  \
+    X(lade_flow_get(NULL, "a", &flow, &err))                                           \
+    X(lade_flow_get(q, NULL, &flow, &err))                                             \
+    X(lade_flow_get(q, "a", NULL, &err))                                               \
+    X(lade_flow_list(NULL, &cursor, 1, &flow, &n, &err))                               \
+    X(lade_flow_list(q, NULL, 1, &flow, &n, &err))                                     \
+    X(lade_flow_list(q, &cursor, 1, NULL, &n, &err))                                   \
+    X(lade_flow_list(q, &cursor, 1, &flow, NULL, &err))                                \
+    X(lade_job_n_inputs(NULL, &n, &err))                                               \
+    X(lade_job_input(NULL, 0, &input, &err))
 
 struct row {
     const char *call;
@@ -96,7 +113,7 @@ static void what_must_not_be_null_is_refused_with_a_text(void **state)
     (void)state;
     assert_int_equal(lade_open(&q, "memory:", NULL, &err), 0);
     size_t made = 0;
-    struct row rows[80];
+    struct row rows[100];
 #define ROW(c)               \
     err = (lade_err){0};     \
     rows[made].call = #c;    \
@@ -144,6 +161,7 @@ static void functions_without_a_result_ignore_null(void **state)
     lade_close(NULL);
     lade_free(NULL);
     lade_job_view_free(NULL);
+    lade_flow_view_free(NULL);
     lade_worker_close(NULL);
     lade_worker_stop(NULL);
     lade_worker_quiet(NULL);
@@ -161,6 +179,7 @@ static void a_handler_without_a_job_gets_empty_values(void **state)
     (void)state;
     assert_null(lade_job_id(NULL));
     assert_null(lade_job_kind(NULL));
+    assert_null(lade_job_flow(NULL));
     assert_null(lade_job_queue(NULL));
     assert_null(lade_job_content_type(NULL));
     assert_null(lade_job_payload(NULL).data);
