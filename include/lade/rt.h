@@ -3,7 +3,7 @@
  *
  * A task is a function that runs as if it had a thread of its own: it may block in any call below, and only the task
  * waits. Thousands to millions of tasks share `workers` OS threads. A step is a task without a stack, for those that do
- * nothing but wait: some 50 bytes each.
+ * nothing but wait: 40 bytes each, and what you put beside it.
  *
  *     static void child(void *arg) { lade_chan_send(arg, &(uint64_t){42}); }
  *     static int start(void *arg)
@@ -56,6 +56,13 @@ enum lade_rt_errno {
 
 typedef struct lade_rt lade_rt;
 
+/* What on_hog is told: for the time of the call. */
+typedef struct lade_rt_hog {
+    const char *name, *where; /* of the task, and where it was started; NULL = none */
+    int64_t ns;               /* since it was first seen there */
+    unsigned worker;
+} lade_rt_hog;
+
 typedef struct lade_rt_opts {
     unsigned workers; /* OS threads that run tasks; 0 = CPUs this process may use; at most 256 */
     size_t
@@ -77,6 +84,13 @@ typedef struct lade_rt_opts {
      * 0 = none: such tasks then keep their workers from all others.
      */
     unsigned spares;
+    /*
+     * A task that has kept its worker for so many ns without a wait is reported: by on_hog, on a thread of the runtime's own, or with
+     * NULL as a line on stderr; again whenever the time has doubled. 0 = off. Else at least 10 ms, and the thread looks four
+     * times in that time, also when all is idle. Names of tasks must then stay until the runtime ends, as string literals do.
+     */
+    int64_t hog_after;
+    void (*on_hog)(void *ctx, const struct lade_rt_hog *hog);
 } lade_rt_opts;
 
 /*
@@ -117,6 +131,7 @@ typedef struct lade_rt_stats {
     uint64_t stacks;   /* stacks in use or kept */
     uint64_t timers;   /* armed now */
     uint64_t fds;      /* open now */
+    uint64_t hogs;     /* tasks reported for hog_after */
 } lade_rt_stats;
 
 /*

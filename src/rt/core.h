@@ -190,7 +190,11 @@ struct lr_rt {
     int64_t spin_for; /* ns that an idle worker looks out before it sleeps */
     char name[8];
     void (*on_deadlock)(void *);
-    void *deadlock_ctx;
+    void *deadlock_ctx; /* and on_hog's */
+    int64_t hog_after;
+    void (*on_hog)(void *, const lade_rt_hog *);
+    struct lr_hogwatch *hogwatch; /* NULL when off */
+    uint64_t n_hogs;              /* atomic */
     lade_taskgroup root;
 
     alignas(64) uint32_t watched; /* atomic: 0 = a pusher must wake somebody (sched.c) */

@@ -2,6 +2,10 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "rt/ctx.h"
 #include "rt/stack.h"
@@ -35,11 +39,34 @@ static bool is_running(struct lr_rt *rt, const struct lr_fiber *f)
 
 #define FRAMES 16
 
+/* The address is that of the next instruction, which may be the first of another function. */
+static bool look_up(const void *pc, Dl_info *at)
+{
+    *at = (Dl_info){0};
+    return dladdr((const char *)pc - 1, at) && at->dli_fname;
+}
+
+/* Of a shared library of ours, which has names for its public functions only, and those are in the line of the task already. */
+static bool is_own_frame(void *pc)
+{
+    Dl_info at;
+    Dl_info ours;
+    Dl_info program;
+    if (!look_up(pc, &at))
+        return false;
+    if (at.dli_sname && strncmp(at.dli_sname, "lr_", 3) == 0)
+        return true;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    void *entry = (void *)getauxval(AT_ENTRY);
+    bool shared = look_up(&waits_for[1], &ours) &&
+                  (!look_up(entry, &program) || program.dli_fbase != ours.dli_fbase);
+    return shared && at.dli_fbase == ours.dli_fbase;
+}
+
 static void print_frame(FILE *out, void *pc)
 {
     Dl_info at;
-    /* The address is that of the next instruction, which may be the first of another function. */
-    if (!dladdr((char *)pc - 1, &at) || !at.dli_fname)
+    if (!look_up(pc, &at))
         (void)fprintf(out, "    %p\n", pc);
     else if (at.dli_sname)
         (void)fprintf(out, "    %p %s+%#zx\n", pc, at.dli_sname,
@@ -67,8 +94,11 @@ print_frames(const struct lr_fiber *f, FILE *out)
     void *fp;
     if (ctx < low || ctx > high - 256 || !lr_ctx_frame(ctx, &pc, &sp, &fp))
         return;
+    bool own = true; /* so far: the first frames say how the runtime waits */
     for (int i = 0; i < FRAMES && pc; i++) {
-        print_frame(out, pc);
+        own = own && is_own_frame(pc);
+        if (!own)
+            print_frame(out, pc);
         char *frame = fp;
         if (!frame || frame < low || frame > high - 16 || ((uintptr_t)frame & 7) != 0)
             return;
@@ -80,9 +110,43 @@ print_frames(const struct lr_fiber *f, FILE *out)
     }
 }
 
+/*
+ * Who has the lock that f waits for, as " held by ...". The lock lies in the program's memory, which may be gone when f runs on
+ * meanwhile: the kernel reads it, and says so instead of a fault. `still`: nothing runs, so it is there.
+ */
+static void print_owner(const struct lr_fiber *f, uint8_t waits, bool still, FILE *out)
+{
+    const char *lock = f->waits_on;
+    uintptr_t owner = 0;
+    if (waits == LR_WAITS_MUTEX)
+        lock += offsetof(lade_mutex, owner);
+    else if (waits == LR_WAITS_RWLOCK)
+        lock += offsetof(lade_rwlock, writer);
+    else
+        return;
+    struct iovec to = {.iov_base = &owner, .iov_len = sizeof(owner)};
+    struct iovec from = {.iov_base = (void *)lock, .iov_len = sizeof(owner)};
+    if (still)
+        memcpy(&owner, lock, sizeof(owner));
+    else if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(owner))
+        return;
+    if (!owner)
+        return;
+    if (!lr_fiber_is((const void *)owner)) { /* NOLINT(performance-no-int-to-ptr) */
+        (void)fputs(" held by a thread", out);
+        return;
+    }
+    const struct lr_fiber *o = (const void *)owner; /* NOLINT(performance-no-int-to-ptr) */
+    const char *name = o->name;
+    if (__atomic_load_n(&o->alive, __ATOMIC_RELAXED))
+        (void)fprintf(out, " held by task %p %s", (const void *)o, name ? name : "-");
+    else
+        (void)fprintf(out, " held by task %p, which has ended", (const void *)o);
+}
+
 /* The tasks run on meanwhile, so a line may be out of date; descriptors are never freed, so it is never wild. */
 __attribute__((noinline, no_sanitize("thread"))) static uint64_t print_fibers(struct lr_rt *rt,
-                                                                              FILE *out)
+                                                                              FILE *out, bool still)
 {
     uint64_t n = 0;
     for (const struct lr_fiber *f = lr_fiber_all(); f; f = f->all_next) {
@@ -93,28 +157,34 @@ __attribute__((noinline, no_sanitize("thread"))) static uint64_t print_fibers(st
         uint64_t life = __atomic_load_n(&f->life, __ATOMIC_RELAXED);
         const char *name = f->name;
         const char *where = f->where;
-        if (waits == LR_WAITS_NOT || waits >= LB_ARRAY_LEN(waits_for))
+        if (waits == LR_WAITS_NOT || waits >= LB_ARRAY_LEN(waits_for)) {
             (void)fprintf(out, "task %p %s started at %s: %s%s\n", (const void *)f,
                           name ? name : "-", where ? where : "?",
                           is_running(rt, f) ? "running" : "ready", life & 1 ? ", cancelled" : "");
-        else
-            (void)fprintf(out, "task %p %s started at %s: waits for %s %p%s\n", (const void *)f,
-                          name ? name : "-", where ? where : "?", waits_for[waits], f->waits_on,
-                          life & 1 ? ", cancelled" : "");
+        } else {
+            (void)fprintf(out, "task %p %s started at %s: waits for %s %p", (const void *)f,
+                          name ? name : "-", where ? where : "?", waits_for[waits], f->waits_on);
+            print_owner(f, waits, still, out);
+            (void)fprintf(out, "%s\n", life & 1 ? ", cancelled" : "");
+        }
         if (waits != LR_WAITS_NOT)
             print_frames(f, out);
     }
     return n;
 }
 
+static void dump(struct lr_rt *rt, FILE *out, bool still)
+{
+    uint64_t n = print_fibers(rt, out, still);
+    (void)fprintf(out, "%" PRIu64 " tasks, %" PRIu64 " steps, %u workers\n", n,
+                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED), lr_live(rt));
+}
+
 void lade_rt_dump(FILE *out)
 {
     struct lr_rt *rt = lr_rt_get();
-    if (!out || !rt)
-        return;
-    uint64_t n = print_fibers(rt, out);
-    (void)fprintf(out, "%" PRIu64 " tasks, %" PRIu64 " steps, %u workers\n", n,
-                  __atomic_load_n(&rt->n_steps, __ATOMIC_RELAXED), lr_live(rt));
+    if (out && rt)
+        dump(rt, out, false);
 }
 
 void lade_rt_stats_get(lade_rt_stats *out)
@@ -138,6 +208,7 @@ void lade_rt_stats_get(lade_rt_stats *out)
     for (unsigned i = 0; i < rt->n_workers; i++)
         out->timers += __atomic_load_n(&rt->shard[i].n, __ATOMIC_RELAXED);
     out->stacks = __atomic_load_n(&rt->n_stacks, __ATOMIC_RELAXED);
+    out->hogs = __atomic_load_n(&rt->n_hogs, __ATOMIC_RELAXED);
     out->fds = __atomic_load_n(&rt->poller.n_fds, __ATOMIC_RELAXED);
 }
 
@@ -148,6 +219,6 @@ void lr_deadlock(struct lr_rt *rt)
         return;
     }
     (void)fputs("lade: all tasks are asleep and nothing can wake them:\n", stderr);
-    lade_rt_dump(stderr);
+    dump(rt, stderr, true);
     _Exit(2);
 }

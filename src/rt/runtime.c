@@ -24,6 +24,7 @@
 #define GUARD_MIN    ((size_t)64 * 1024) /* below each stack: stack.h */
 #define GUARD_MAX    ((size_t)1024 * 1024)
 #define BLOCKING_MAX 4096
+#define HOG_MIN      (10 * LADE_MILLISECOND)
 #define PAGE         4096
 
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER; /* one at a time */
@@ -68,7 +69,7 @@ static void free_runtime(struct lr_rt *rt)
 static bool is_valid(const lade_rt_opts *o)
 {
     return o->workers <= WORKERS_MAX && o->blocking_max <= BLOCKING_MAX &&
-           o->spares <= SPARES_MAX &&
+           o->spares <= SPARES_MAX && (o->hog_after == 0 || o->hog_after >= HOG_MIN) &&
            (o->stack_size == 0 || (o->stack_size >= STACK_MIN && o->stack_size <= STACK_MAX &&
                                    o->stack_size % PAGE == 0));
 }
@@ -122,6 +123,8 @@ static int make_runtime(const lade_rt_opts *opts, bool hosted, struct lr_rt **ou
     rt->spin_for = o->spares > 0 ? 0 : SPIN_FOR;
     rt->on_deadlock = o->on_deadlock;
     rt->deadlock_ctx = o->ctx;
+    rt->hog_after = o->hog_after;
+    rt->on_hog = o->on_hog;
     rt->watched = 1;
     (void)strncpy(rt->name, o->name ? o->name : "lade", sizeof(rt->name) - 1);
     int rc = make_workers(rt);
@@ -209,8 +212,11 @@ static int start_threads(struct lr_rt *rt, unsigned from)
         rt->worker[0].thread = pthread_self();
     while (i < rt->n_workers && lr_worker_start(&rt->worker[i]) == 0)
         i++;
-    if (i == rt->n_workers && lr_monitor_start(rt) == 0)
-        return 0;
+    if (i == rt->n_workers && lr_hogwatch_start(rt) == 0) {
+        if (lr_monitor_start(rt) == 0)
+            return 0;
+        lr_hogwatch_stop(rt);
+    }
     tell_stop(rt);
     join_threads(rt, from, i);
     return -LADE_ENOMEM;
@@ -219,6 +225,7 @@ static int start_threads(struct lr_rt *rt, unsigned from)
 /* After tell_stop: waits for all threads but the caller's. */
 static void join_all(struct lr_rt *rt, unsigned from)
 {
+    lr_hogwatch_stop(rt);
     lr_monitor_stop(rt);
     join_threads(rt, from, rt->n_workers);
     lr_spares_join(rt);

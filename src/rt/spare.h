@@ -13,4 +13,9 @@ void lr_monitor_stop(struct lr_rt *rt);
 /* After the workers were joined: ends the spares and frees. */
 void lr_spares_join(struct lr_rt *rt);
 
+/* hog.c: nothing without lade_rt_opts.hog_after. 0 or -LADE_ENOMEM. */
+LADE_CHECKED int lr_hogwatch_start(struct lr_rt *rt);
+/* Ends and frees it, before the workers are joined or after. */
+void lr_hogwatch_stop(struct lr_rt *rt);
+
 #endif

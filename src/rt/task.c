@@ -17,6 +17,14 @@ static uint32_t pool_lock;
 static struct lr_fiber *pool; /* free; guarded by: pool_lock */
 static struct lr_fiber *all;  /* atomic: only grows */
 
+/* What was allocated, by its beginning: leak checkers do not count a pointer into the middle. */
+struct slab {
+    struct slab *next;
+    struct lr_fiber fiber[SLAB_FIBERS];
+};
+
+static struct slab *slabs; /* guarded by: pool_lock */
+
 struct lr_fiber *lr_fiber_all(void)
 {
     return __atomic_load_n(&all, __ATOMIC_ACQUIRE);
@@ -25,9 +33,12 @@ struct lr_fiber *lr_fiber_all(void)
 /* A chain of new ones into the pool. Under the lock. */
 static bool grow(void)
 {
-    struct lr_fiber *slab = lb_calloc(SLAB_FIBERS, sizeof(*slab));
-    if (!slab)
+    struct slab *s = lb_calloc(1, sizeof(*s));
+    if (!s)
         return false;
+    s->next = slabs;
+    slabs = s;
+    struct lr_fiber *slab = s->fiber;
     struct lr_fiber *known = all;
     for (size_t i = 0; i < SLAB_FIBERS; i++) {
         slab[i].task.kind = LR_FIBER;
@@ -40,6 +51,17 @@ static bool grow(void)
     }
     __atomic_store_n(&all, known, __ATOMIC_RELEASE);
     return true;
+}
+
+bool lr_fiber_is(const void *p)
+{
+    uintptr_t at = (uintptr_t)p;
+    bool found = false;
+    lr_hard_lock(&pool_lock);
+    for (const struct slab *s = slabs; s && !found; s = s->next)
+        found = at >= (uintptr_t)s->fiber && at < (uintptr_t)(s->fiber + SLAB_FIBERS);
+    lr_spin_unlock(&pool_lock);
+    return found;
 }
 
 static struct lr_fiber *get_shared(struct lr_worker *w)

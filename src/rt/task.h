@@ -27,6 +27,8 @@ int lr_spawn(const struct lr_spawn *s, lade_task *out);
 void lr_fiber_cancel(struct lr_fiber *f, uint64_t serial);
 /* Each fiber ever made, by all_next. */
 struct lr_fiber *lr_fiber_all(void);
+/* Whether it is one: looks through the slabs. */
+bool lr_fiber_is(const void *p);
 
 /* group.c */
 int lr_group_enter(lade_taskgroup *g, struct lr_fiber *f); /* f NULL: a step */

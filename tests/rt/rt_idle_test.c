@@ -52,6 +52,7 @@ static int park_steps(void *arg)
     lade_gate gate = {0};
     uint64_t done = 0;
     lade_taskgroup g = {0};
+    EXPECT(sizeof(lade_step) == 40 || sizeof(void *) != 8); /* rt.h and docs/runtime.md say so */
     EXPECT(sizeof(struct idle) <= 64);
     for (unsigned i = 0; i < n; i++) {
         all[i].gate = &gate;

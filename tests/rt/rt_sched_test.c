@@ -331,6 +331,59 @@ static int queue_behind_a_hog(void *arg)
     return lade_taskgroup_wait_until(&others, LADE_FOREVER);
 }
 
+struct hog_log {
+    uint64_t reports, named;
+    int64_t ns;
+};
+
+static void note_hog(void *ctx, const lade_rt_hog *hog)
+{
+    struct hog_log *h = ctx;
+    EXPECT(lade_task_self().at == NULL);
+    EXPECT(hog->where && strstr(hog->where, "rt_sched_test.c:"));
+    EXPECT(hog->ns >= 10 * LADE_MILLISECOND);
+    if (hog->name && strcmp(hog->name, "spins") == 0)
+        rig_add(&h->named, 1);
+    rig_add(&h->reports, 1);
+}
+
+static int spin_until_reported(void *arg)
+{
+    struct hog_log *h = arg;
+    lade_task_name("spins");
+    int64_t until = rig_patience();
+    while (rig_get(&h->named) < 2 && lade_clock_now() < until)
+        ; /* the second comes when the time has doubled */
+    EXPECT(rig_get(&h->named) >= 2);
+    return 0;
+}
+
+static int start_a_hog(void *arg)
+{
+    lade_taskgroup g = {0};
+    EXPECT(lade_taskgroup_start(&g, NULL, spin_until_reported, arg) == 0);
+    EXPECT(lade_taskgroup_wait_until(&g, LADE_FOREVER) == 0);
+    lade_rt_stats s;
+    lade_rt_stats_get(&s);
+    EXPECT(s.hogs >= 2);
+    return 0;
+}
+
+/* C-106: the log. */
+static void c106_a_task_that_keeps_its_worker_is_reported(void **state)
+{
+    (void)state;
+    for (unsigned w = 1; w <= 2; w++) {
+        struct hog_log h = {0};
+        lade_rt_opts o = {
+            .workers = w, .hog_after = 10 * LADE_MILLISECOND, .on_hog = note_hog, .ctx = &h};
+        assert_int_equal(lade_rt_run(&o, start_a_hog, &h), 0);
+        rig_check();
+        o.hog_after--;
+        assert_int_equal(lade_rt_run(&o, start_a_hog, &h), -LADE_EINVAL);
+    }
+}
+
 /* C-106 and R14: what is queued behind a task that does not stop is taken over by another worker. */
 static void r14_tasks_behind_a_hog_are_stolen(void **state)
 {
@@ -364,6 +417,7 @@ static void timers_fire_beside_a_task_that_never_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c106_a_task_that_keeps_its_worker_is_reported),
         cmocka_unit_test(r11_a_token_goes_round_a_ring_without_a_stall),
         cmocka_unit_test(r12_a_post_from_outside_always_wakes_a_worker),
         cmocka_unit_test(r13_a_talking_pair_starves_nobody),

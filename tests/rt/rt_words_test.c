@@ -59,6 +59,58 @@ static void r24_a_deadlock_is_reported_with_what_each_task_waits_for(void **stat
     assert_non_null(strstr(said, "receive from channel"));
 }
 
+static lade_mutex mutex_a, mutex_b;
+static lade_rwlock rwlock_a;
+
+static int lock_b_then_a(void *arg)
+{
+    lade_task_name("second");
+    EXPECT(lade_mutex_lock(&mutex_b) == 0);
+    rig_add(arg, 1);
+    return lade_mutex_lock(&mutex_a);
+}
+
+static int wait_to_read(void *arg)
+{
+    lade_task_name("reader");
+    rig_add(arg, 1);
+    return lade_rwlock_rdlock(&rwlock_a);
+}
+
+static int lock_in_a_circle(void *arg)
+{
+    static uint64_t locked;
+    lade_taskgroup g = {0};
+    (void)arg;
+    lade_task_name("first");
+    (void)lade_mutex_lock(&mutex_a);
+    (void)lade_rwlock_wrlock(&rwlock_a);
+    (void)lade_taskgroup_start(&g, NULL, lock_b_then_a, &locked);
+    (void)lade_taskgroup_start(&g, NULL, wait_to_read, &locked);
+    (void)rig_reaches(&locked, 2);
+    return lade_mutex_lock(&mutex_b);
+}
+
+static void r24_a_deadlock_report_names_who_has_the_locks(void **state)
+{
+    (void)state;
+    char said[8192];
+    int status;
+    (void)run_in_child(lock_in_a_circle, NULL, &status, said, sizeof(said));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+    int first = 0;
+    int second = 0;
+    for (const char *at = said; (at = strstr(at, " held by task "));) {
+        const char *end = strchr(at, '\n');
+        assert_non_null(end);
+        first += end - at > 6 && strncmp(end - 6, " first", 6) == 0;
+        second += end - at > 7 && strncmp(end - 7, " second", 7) == 0;
+        at = end;
+    }
+    assert_int_equal(first, 2); /* the second waits for its mutex, the reader for its lock */
+    assert_int_equal(second, 1);
+}
+
 /* What the callback of a deadlock does about it. */
 enum rescue { OPEN_GATE, CANCEL, ARM_TIMER, START_TASK, OTHER_THREAD, N_RESCUES };
 
@@ -351,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r24_a_deadlock_is_reported_with_what_each_task_waits_for),
+        cmocka_unit_test(r24_a_deadlock_report_names_who_has_the_locks),
         cmocka_unit_test(r24_what_the_callback_of_a_deadlock_wakes_runs),
         cmocka_unit_test(r24_timers_descriptors_and_bridges_are_no_deadlock),
         cmocka_unit_test(r25_a_stack_overflow_is_named_and_ends_the_process),
