@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -267,7 +268,7 @@ static SYSCALL ssize_t try_write(int fd, const void *buf, size_t n)
 }
 
 /* What to do after a call that gave -errno: wait and try again (0), or give up with a result. */
-static int after_failure(lade_fd *fd, enum lr_side side, int64_t until, int errnum)
+static int after_failure(lade_fd *fd, enum lr_side side, uint32_t seen, int64_t until, int errnum)
 {
     if (errnum == EINTR || errnum == ECONNABORTED)
         return 0;
@@ -275,7 +276,7 @@ static int after_failure(lade_fd *fd, enum lr_side side, int64_t until, int errn
         return -LADE_EIO;
     if (until == 0)
         return -LADE_ETIMEDOUT;
-    return lr_fd_wait(fd, side, until);
+    return lr_fd_wait(fd, side, seen, until);
 }
 
 int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out)
@@ -285,13 +286,33 @@ int lade_net_accept(lade_fd *l, int64_t until, lade_fd **out)
     int rc = 0;
     int fd = -1;
     while (rc == 0) {
+        uint32_t seen = lr_fd_edges(l, LR_SIDE_READ);
         fd = try_accept(l->fd);
         if (fd >= 0)
             break;
-        rc = after_failure(l, LR_SIDE_READ, until, -fd);
+        rc = after_failure(l, LR_SIDE_READ, seen, until, -fd);
     }
     lr_fd_leave(l);
     return rc < 0 ? rc : adopt(fd, out);
+}
+
+/* An edge may be of another cause, so connected is who has a peer. errnum is the connection's failure, or 0. */
+static int wait_connected(lade_fd *f, int64_t until, int *errnum)
+{
+    for (;;) {
+        uint32_t seen = lr_fd_edges(f, LR_SIDE_WRITE);
+        struct sockaddr_storage peer;
+        socklen_t n = sizeof(peer);
+        socklen_t len = sizeof(*errnum);
+        *errnum = 0;
+        if (getsockopt(f->fd, SOL_SOCKET, SO_ERROR, errnum, &len) < 0)
+            *errnum = errno;
+        if (*errnum != 0 || getpeername(f->fd, (struct sockaddr *)&peer, &n) == 0)
+            return 0;
+        int rc = lr_fd_wait(f, LR_SIDE_WRITE, seen, until);
+        if (rc < 0)
+            return rc;
+    }
 }
 
 int lade_net_connect(const char *addr, int64_t until, lade_fd **out)
@@ -307,16 +328,8 @@ int lade_net_connect(const char *addr, int64_t until, lade_fd **out)
     if (rc < 0)
         return rc;
     int errnum = -try_connect(fd, &a);
-    if (errnum == EINPROGRESS) {
-        struct sockaddr_storage peer;
-        socklen_t n = sizeof(peer);
-        socklen_t len = sizeof(errnum);
-        do { /* the edge may be an old one: connected is who has a peer */
-            rc = lr_fd_wait(f, LR_SIDE_WRITE, until);
-            errnum = 0;
-            (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &len);
-        } while (rc == 0 && errnum == 0 && getpeername(fd, (struct sockaddr *)&peer, &n) < 0);
-    }
+    if (errnum == EINPROGRESS)
+        rc = wait_connected(f, until, &errnum);
     if (rc == 0 && errnum != 0)
         rc = errnum == ECONNREFUSED || errnum == ENOENT ? -LADE_EUNAVAILABLE : -LADE_EIO;
     if (rc < 0) {
@@ -333,10 +346,11 @@ long lade_fd_read(lade_fd *fd, void *buf, size_t n, int64_t until)
         return -LADE_EINVAL;
     long rc = 0;
     for (;;) {
+        uint32_t seen = lr_fd_edges(fd, LR_SIDE_READ);
         rc = try_read(fd->fd, buf, n);
         if (rc >= 0)
             break;
-        rc = after_failure(fd, LR_SIDE_READ, until, (int)-rc);
+        rc = after_failure(fd, LR_SIDE_READ, seen, until, (int)-rc);
         if (rc < 0)
             break;
     }
@@ -351,11 +365,12 @@ long lade_fd_write(lade_fd *fd, const void *buf, size_t n, int64_t until)
     size_t done = 0;
     int rc = 0;
     while (done < n && rc == 0) {
+        uint32_t seen = lr_fd_edges(fd, LR_SIDE_WRITE);
         ssize_t put = try_write(fd->fd, (const char *)buf + done, n - done);
         if (put >= 0)
             done += (size_t)put;
         else
-            rc = after_failure(fd, LR_SIDE_WRITE, until, (int)-put);
+            rc = after_failure(fd, LR_SIDE_WRITE, seen, until, (int)-put);
     }
     lr_fd_leave(fd);
     return done > 0 || rc == 0 ? (long)done : rc;
@@ -365,7 +380,12 @@ int lade_fd_wait(lade_fd *fd, int events, int64_t until)
 {
     if (!fd || (events != LADE_FD_READ && events != LADE_FD_WRITE) || lr_fd_enter(fd) < 0)
         return -LADE_EINVAL;
-    int rc = lr_fd_wait(fd, events == LADE_FD_READ ? LR_SIDE_READ : LR_SIDE_WRITE, until);
+    enum lr_side side = events == LADE_FD_READ ? LR_SIDE_READ : LR_SIDE_WRITE;
+    struct pollfd p = {.fd = fd->fd, .events = side == LR_SIDE_READ ? POLLIN : POLLOUT};
+    uint32_t seen = lr_fd_edges(fd, side);
+    int rc = 0;
+    if (poll(&p, 1, 0) <= 0)
+        rc = lr_fd_wait(fd, side, seen, until);
     lr_fd_leave(fd);
     return rc;
 }

@@ -25,7 +25,7 @@ enum lr_side { LR_SIDE_READ = 0, LR_SIDE_WRITE = 1 };
  */
 struct lade_fd {
     lade_waitlist side[2]; /* side[0].lock guards all of it */
-    bool ready[2];         /* an edge was seen since the last attempt that would have blocked */
+    uint32_t edges[2];     /* atomic: events so far, each side; written under the lock */
     bool closed;
     int fd;
     uint32_t generation;
@@ -35,8 +35,17 @@ struct lade_fd {
     lade_fd *next_free;          /* guarded by: table lock */
 };
 
-/* Waits until the side may be ready; the caller then tries again. 0, -LADE_ETIMEDOUT, -LADE_ECANCELED. */
-int lr_fd_wait(lade_fd *fd, enum lr_side side, int64_t until);
+/*
+ * Trying and waiting: look at the edges, try, and when that would block wait for an edge after those seen. An event that comes
+ * between the attempt and the wait is so never missed, however many others wait for the same side.
+ */
+static inline uint32_t lr_fd_edges(const lade_fd *fd, enum lr_side side)
+{
+    return __atomic_load_n(&fd->edges[side], __ATOMIC_ACQUIRE);
+}
+
+/* Waits for an edge beyond `seen`; the caller then tries again. 0, -LADE_ETIMEDOUT, -LADE_ECANCELED. */
+int lr_fd_wait(lade_fd *fd, enum lr_side side, uint32_t seen, int64_t until);
 /* Begins and ends a call on it. -LADE_EINVAL when it is closed. */
 int lr_fd_enter(lade_fd *fd);
 void lr_fd_leave(lade_fd *fd);

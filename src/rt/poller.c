@@ -1,8 +1,9 @@
 /*
  * poller.c - one epoll for all descriptors, edge-triggered, and the table behind it
  *
- * Each descriptor is registered once, for both directions. An event sets `ready` and wakes the waiters of that direction; a task
- * that got EAGAIN clears `ready` under the lock only when no event has come since, by looking at it before it parks.
+ * Each descriptor is registered once, for both directions. An event counts in `edges` and wakes all waiters of that direction. A
+ * task looks at the count before it tries, and parks only when the count is still the same under the lock: between EAGAIN
+ * and parking no event is lost, also one that has woken others already.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -110,7 +111,6 @@ int lr_fd_new(int fd, lade_fd **out)
     f->fd = fd;
     f->generation++;
     f->closed = false;
-    f->ready[LR_SIDE_READ] = f->ready[LR_SIDE_WRITE] = false;
     f->users = 1;
     f->file = NULL;
     uint64_t key = (uint64_t)f->generation << 32 | f->index;
@@ -178,15 +178,14 @@ int lade_fd_close(lade_fd *fd)
     return 0;
 }
 
-int lr_fd_wait(lade_fd *fd, enum lr_side side, int64_t until)
+int lr_fd_wait(lade_fd *fd, enum lr_side side, uint32_t seen, int64_t until)
 {
     struct lr_task *t = lr_self_task();
     struct lr_rt *rt = lr_rt_get();
     if (!t || !rt)
         return -LADE_EPERM;
     lr_spin_lock(&fd->side[0].lock);
-    if (fd->closed || fd->ready[side]) {
-        fd->ready[side] = false;
+    if (fd->closed || fd->edges[side] != seen) {
         int rc = fd->closed ? -LADE_ECANCELED : 0;
         lr_spin_unlock(&fd->side[0].lock);
         return rc;
@@ -216,19 +215,22 @@ static void append(struct lr_task **list, struct lr_task *chain)
     *list = chain;
 }
 
+/* With the lock held. */
+static void wake_side(lade_fd *fd, enum lr_side side, struct lr_task **ready)
+{
+    (void)__atomic_add_fetch(&fd->edges[side], 1, __ATOMIC_RELEASE);
+    append(ready, lr_waitlist_claim_all(&fd->side[side], LR_WOKE));
+}
+
 static void deliver(uint64_t key, uint32_t events, struct lr_task **ready)
 {
     lade_fd *fd = slot_of((uint32_t)key);
     lr_spin_lock(&fd->side[0].lock);
     if (!fd->closed && fd->generation == (uint32_t)(key >> 32)) {
-        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
-            fd->ready[LR_SIDE_READ] = !fd->side[LR_SIDE_READ].head;
-            append(ready, lr_waitlist_claim_all(&fd->side[LR_SIDE_READ], LR_WOKE));
-        }
-        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) {
-            fd->ready[LR_SIDE_WRITE] = !fd->side[LR_SIDE_WRITE].head;
-            append(ready, lr_waitlist_claim_all(&fd->side[LR_SIDE_WRITE], LR_WOKE));
-        }
+        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+            wake_side(fd, LR_SIDE_READ, ready);
+        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+            wake_side(fd, LR_SIDE_WRITE, ready);
     }
     lr_spin_unlock(&fd->side[0].lock);
 }

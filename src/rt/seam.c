@@ -396,7 +396,11 @@ int lr_wait_fds(struct lr_fd *fds, size_t n, int64_t deadline)
     bool before = f->shielded;
     f->shielded = true;
     do {
-        rc = lr_fd_wait(all, LR_SIDE_READ, deadline);
+        uint32_t seen = lr_fd_edges(all, LR_SIDE_READ);
+        rc = wait_fds_in_thread(fds, n, 0);
+        if (rc != 0)
+            break;
+        rc = lr_fd_wait(all, LR_SIDE_READ, seen, deadline);
         if (rc == 0 || rc == -LADE_ETIMEDOUT)
             rc = wait_fds_in_thread(fds, n, 0);
     } while (rc == 0 && !lr_is_past(deadline));
