@@ -270,7 +270,7 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
 /* Entries that a script may have as arguments of one command. */
 #define QUICK_MAX 100
 
-/* Whether the usual way will do: one queue, one level, at least one pack. Counts the packs. */
+/* Whether the usual way will do: one queue, one level, all fresh and plain. Counts the packs. */
 static bool is_quick(struct put_call *pc)
 {
     const struct lane *l = &pc->lane[0];
@@ -279,7 +279,7 @@ static bool is_quick(struct put_call *pc)
     size_t m = 0;
     for (size_t at = 0; at < pc->n; at += pc->run[at], m++)
         pc->n_packs += pc->run[at] > 1;
-    return pc->n_packs > 0 && m <= QUICK_MAX;
+    return m <= QUICK_MAX;
 }
 
 /* The bodies of packs as plain commands, then the script that takes them. */

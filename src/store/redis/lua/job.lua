@@ -67,13 +67,13 @@ local function pop_run(P, entry, kind, n, out)
 end
 
 -- Pops up to n jobs of a list ("0".."8" or "c"); ghosts: how many there may be among them. Returns ids, and {p, from, to}
--- for jobs of packs, in order, and the number of jobs.
+-- for jobs of packs, in order, the number of jobs, and whether some are of packs.
 local function pop(P, list, n, ghosts)
     local key, kind = P .. 'ready:' .. list, 'r'
     if list == 'c' then
         key, kind = P .. 'completed', 'c'
     end
-    local out, have, looked, step = {}, 0, 0, 1
+    local out, k, have, looked, step, packed = {}, 0, 0, 0, 1, false
     while have < n and looked <= n + 10 * SLICE do
         local got = call('LPOP', key, step)
         if not got then
@@ -81,15 +81,15 @@ local function pop(P, list, n, ghosts)
         end
         for i = 1, #got do
             local entry, rest = got[i], nil
-            if is_run(entry) then
+            if byte(entry, 27) == PLUS then
                 local took
                 took, rest = pop_run(P, entry, kind, n - have, out)
-                have = have + took
+                have, k, packed = have + took, #out, true
                 step = max(1, floor((n - have) / max(took, 1)))
             else
                 if ghosts <= 0 or not lay(P, list, entry) then
-                    have = have + 1
-                    out[#out + 1] = entry
+                    have, k = have + 1, k + 1
+                    out[k] = entry
                 end
                 step = n - have
             end
@@ -100,7 +100,7 @@ local function pop(P, list, n, ghosts)
         end
         looked = looked + #got
     end
-    return out, have
+    return out, have, packed
 end
 
 -- Releases the unique locks of jobs that were taken (started) or ended: those held until then, and never TTL ("2").

@@ -1,4 +1,4 @@
--- packs_put.lua - the usual put: packs, and jobs beside them, of one level of one queue that is there
+-- packs_put.lua - the usual put: fresh plain jobs, in packs or alone, of one level of one queue that is there
 --
 -- KEYS  meta
 -- ARGV  client, number of the call, ms the answer is remembered, n jobs, level, m, then m times: entry of the ready list, and of a
@@ -38,7 +38,9 @@ if #jobs > 0 then
     call('HLEN', P .. 'jobs')
 end
 call('RPUSH', P .. 'ready:' .. level, unpack(entries)) -- refuses a foreign key itself
-call('HSET', P .. 'pack', unpack(states))
+if #states > 0 then
+    call('HSET', P .. 'pack', unpack(states))
+end
 if #jobs > 0 then
     call('HSET', P .. 'jobs', unpack(jobs))
 end

@@ -47,37 +47,41 @@ if n_special > 0 then
     call('ZCARD', P .. 'cancelled')
 end
 
--- Remembered is " fence\0entry\0entry\0 fence\0entry ...", an entry as in lists.
-local known
-local function settled_before(fence, id)
-    if not known then
-        known = {}
-        local tags = {again and tag}
-        for i = 1, n_doubtful do
-            tags[#tags + 1] = ARGV[11 + i]
-        end
-        for i = 1, #tags do
-            local of
-            local text = tags[i] and call('GET', P .. 'set:' .. client .. ':' .. tags[i]) or ''
-            for part in string.gmatch(text, '[^%z]+') do
-                if byte(part) == 32 then
-                    of = sub(part, 2)
-                elseif is_run(part) then
-                    local from, to = read_entry(part)
-                    for place = from, to - 1 do
-                        known[of .. ' ' .. id_at(part, place)] = true
+-- Functions are made only where they may be needed: each costs as much as a command.
+local settled_before
+if again or n_doubtful > 0 then
+    -- Remembered is " fence\0entry\0entry\0 fence\0entry ...", an entry as in lists.
+    local known
+    settled_before = function(fence, id)
+        if not known then
+            known = {}
+            local tags = {again and tag}
+            for i = 1, n_doubtful do
+                tags[#tags + 1] = ARGV[11 + i]
+            end
+            for i = 1, #tags do
+                local of
+                local text = tags[i] and call('GET', P .. 'set:' .. client .. ':' .. tags[i]) or ''
+                for part in string.gmatch(text, '[^%z]+') do
+                    if byte(part) == 32 then
+                        of = sub(part, 2)
+                    elseif is_run(part) then
+                        local from, to = read_entry(part)
+                        for place = from, to - 1 do
+                            known[of .. ' ' .. id_at(part, place)] = true
+                        end
+                    else
+                        known[of .. ' ' .. part] = true
                     end
-                else
-                    known[of .. ' ' .. part] = true
                 end
             end
         end
+        return known[fence .. ' ' .. id]
     end
-    return known[fence .. ' ' .. id]
 end
 
 local stale, held, settled, done, entries, fin, remembered = {}, {}, {}, {}, {}, {}, {}
-local n_settled, n_done, n_fin, n_in_packs = 0, 0, 0, 0
+local n_settled, n_done, n_fin, n_in_packs, n_entries = 0, 0, 0, 0, 0
 local hist, dead, cancelled, gone, ended, retrying, scheduled, ready = {}, {}, {}, {}, {}, {}, {}, {}
 local n_failed, n_ready, n_dead = 0, 0, 0
 local soonest
@@ -88,143 +92,163 @@ local function complete(id, record, result)
     end
     n_done = n_done + 1
     done[n_done] = id
-    entries[#entries + 1] = id
+    n_entries = n_entries + 1
+    entries[n_entries] = id
     if keep_done > 0 then
         fin[n_fin + 1], fin[n_fin + 2] = id, record
         n_fin = n_fin + 2
     end
 end
 
-local function finish(list, id, state, level, reason)
-    if note_end then
-        note_end(id, state == 'd' and '3' or '4')
-    end
-    list[#list + 1] = now
-    list[#list + 1] = id
-    ended[#ended + 1] = id
-    fin[n_fin + 1], fin[n_fin + 2] = id, state .. level .. reason .. ' ' .. now .. ' '
-    n_fin = n_fin + 2
-end
-
-local function delay(list, id, level, ms)
-    local due = now + tonumber(ms)
-    soonest = min(soonest or due, due)
-    list[#list + 1] = due + tonumber(level) / 16
-    list[#list + 1] = id
-end
-
-local function settle_special(id, sp, level)
-    local to, reason = sp.to, sp.reason
-    local mark = has_marks and to ~= COMPLETED and call('HGET', P .. 'mark', id)
-    if mark then
-        to, reason = mark == 'k' and DEAD or CANCELLED, mark == 'k' and 'k' or ' '
-    end
-    if sp.failed then
-        n_failed = n_failed + 1
-    end
-    if sp.history and to ~= GONE then
-        hist[#hist + 1] = id
-        hist[#hist + 1] = sp.history
-    end
-    if to == COMPLETED then
-        complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result, sp.result)
-    elseif to == RETRYING then
-        delay(retrying, id, level, sp.delay)
-    elseif to == SCHEDULED then
-        delay(scheduled, id, level, sp.delay)
-    elseif to == READY then
-        ready[level] = ready[level] or {}
-        ready[level][#ready[level] + 1] = id
-        n_ready = n_ready + 1
-    elseif to == DEAD then
-        n_dead = n_dead + 1
-        finish(dead, id, 'd', level, reason)
-    elseif to == CANCELLED then
-        finish(cancelled, id, 'x', level, ' ')
-    else
-        gone[#gone + 1] = id
+local settle_special
+if n_special > 0 then
+    local function finish(list, id, state, level, reason)
         if note_end then
-            note_end(id, '4')
+            note_end(id, state == 'd' and '3' or '4')
+        end
+        list[#list + 1] = now
+        list[#list + 1] = id
+        ended[#ended + 1] = id
+        fin[n_fin + 1], fin[n_fin + 2] = id, state .. level .. reason .. ' ' .. now .. ' '
+        n_fin = n_fin + 2
+    end
+
+    local function delay(list, id, level, ms)
+        local due = now + tonumber(ms)
+        soonest = min(soonest or due, due)
+        list[#list + 1] = due + tonumber(level) / 16
+        list[#list + 1] = id
+    end
+
+    settle_special = function(id, sp, level)
+        local to, reason = sp.to, sp.reason
+        local mark = has_marks and to ~= COMPLETED and call('HGET', P .. 'mark', id)
+        if mark then
+            to, reason = mark == 'k' and DEAD or CANCELLED, mark == 'k' and 'k' or ' '
+        end
+        if sp.failed then
+            n_failed = n_failed + 1
+        end
+        if sp.history and to ~= GONE then
+            hist[#hist + 1] = id
+            hist[#hist + 1] = sp.history
+        end
+        if to == COMPLETED then
+            complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result, sp.result)
+        elseif to == RETRYING then
+            delay(retrying, id, level, sp.delay)
+        elseif to == SCHEDULED then
+            delay(scheduled, id, level, sp.delay)
+        elseif to == READY then
+            ready[level] = ready[level] or {}
+            ready[level][#ready[level] + 1] = id
+            n_ready = n_ready + 1
+        elseif to == DEAD then
+            n_dead = n_dead + 1
+            finish(dead, id, 'd', level, reason)
+        elseif to == CANCELLED then
+            finish(cancelled, id, 'x', level, ' ')
+        else
+            gone[#gone + 1] = id
+            if note_end then
+                note_end(id, '4')
+            end
         end
     end
 end
 
-local function complete_run(p, from, to, fence, worker)
-    local n_jobs, entry = to - from, entry_of(p.name, from, to)
-    if keep_done > 0 then
-        set_state(p, from, to, 'c' .. now)
-        entries[#entries + 1] = entry
-        extra.c = extra.c + n_jobs - 1
-    else
-        set_state(p, from, to, 'g')
-    end
-    extra.a = extra.a - n_jobs
-    n_in_packs = n_in_packs + n_jobs
-    held[worker] = (held[worker] or 0) + n_jobs
-    remembered[#remembered + 1] = ' ' .. fence .. '\0' .. entry
-end
-
 local function refuse_item(index, fence, id)
-    if not ((again or n_doubtful > 0) and settled_before(fence, id)) then
+    if not (settled_before and settled_before(fence, id)) then
         stale[#stale + 1] = index
     end
 end
 
--- A job with a record of its own, and its lease, level and worker.
-local function settle_own(id, sp, level, worker)
-    n_settled = n_settled + 1
-    settled[n_settled] = id
-    held[worker] = (held[worker] or 0) + 1
-    if sp then
-        settle_special(id, sp, level)
-    else
-        complete(id, 'c' .. level .. '  ' .. now .. ' ')
-    end
+-- What is kept of a plain end.
+local records = {}
+local function record_of(level)
+    local record = records[level] or 'c' .. level .. '  ' .. now .. ' '
+    records[level] = record
+    return record
 end
 
--- One that may be in a pack: false when it is not leased there under this fence.
-local function settle_packed(id, sp, fence)
-    local p, place, state = find_in_pack(P, id)
-    local worker = p and match(state, '^a' .. fence .. ' (%w+)$')
-    if not worker then
-        return false
-    end
-    if not sp then
-        complete_run(p, place, place + 1, fence, worker)
-    else
-        local level = tostring(level_of(extract(P, p, place, state)))
-        settle_own(id, sp, level, worker)
-        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
-    end
-    return true
+local settle_packed, settle_run
+local may_be_packed = n_runs > 0
+for k = 1, n do
+    may_be_packed = may_be_packed or not leases[k]
 end
-
--- One of a run that is in its pack no more.
-local function settle_loose(index, id, fence)
-    local level, worker = match(call('HGET', P .. 'lease', id) or '', '^' .. fence .. ' (.)(%w+)')
-    if not level then
-        return refuse_item(index, fence, id)
+if may_be_packed then
+    local function complete_run(p, from, to, fence, worker)
+        local n_jobs, entry = to - from, entry_of(p.name, from, to)
+        if keep_done > 0 then
+            set_state(p, from, to, 'c' .. now)
+            n_entries = n_entries + 1
+            entries[n_entries] = entry
+            extra.c = extra.c + n_jobs - 1
+        else
+            set_state(p, from, to, 'g')
+        end
+        extra.a = extra.a - n_jobs
+        n_in_packs = n_in_packs + n_jobs
+        held[worker] = (held[worker] or 0) + n_jobs
+        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. entry
     end
-    settle_own(id, nil, level, worker)
-    remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
-end
 
-local function settle_run(index, id, n_jobs, fence)
-    local name, from = name_of(id), place_of(id)
-    local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
-    local v = p and p.v or {}
-    for k = 1, #v, 3 do
-        local a, b, state = max(v[k], from), min(v[k] + v[k + 1], from + n_jobs), v[k + 2]
-        if a < b and sub(state, 1, #start) == start then
-            for place = at, a - 1 do
-                settle_loose(index + place - from, id_at(name, place), fence)
-            end
-            complete_run(p, a, b, fence, sub(state, #start + 1))
-            at = b
+    -- A job with a record of its own, and its lease, level and worker.
+    local function settle_own(id, sp, level, worker)
+        n_settled = n_settled + 1
+        settled[n_settled] = id
+        held[worker] = (held[worker] or 0) + 1
+        if sp then
+            settle_special(id, sp, level)
+        else
+            complete(id, record_of(level))
         end
     end
-    for place = at, from + n_jobs - 1 do
-        settle_loose(index + place - from, id_at(name, place), fence)
+
+    -- One that may be in a pack: false when it is not leased there under this fence.
+    settle_packed = function(id, sp, fence)
+        local p, place, state = find_in_pack(P, id)
+        local worker = p and match(state, '^a' .. fence .. ' (%w+)$')
+        if not worker then
+            return false
+        end
+        if not sp then
+            complete_run(p, place, place + 1, fence, worker)
+        else
+            local level = tostring(level_of(extract(P, p, place, state)))
+            settle_own(id, sp, level, worker)
+            remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
+        end
+        return true
+    end
+
+    -- One of a run that is in its pack no more.
+    local function settle_loose(index, id, fence)
+        local level, worker = match(call('HGET', P .. 'lease', id) or '', '^' .. fence .. ' (.)(%w+)')
+        if not level then
+            return refuse_item(index, fence, id)
+        end
+        settle_own(id, nil, level, worker)
+        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
+    end
+
+    settle_run = function(index, id, n_jobs, fence)
+        local name, from = name_of(id), place_of(id)
+        local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
+        local v = p and p.v or {}
+        for k = 1, #v, 3 do
+            local a, b, state = max(v[k], from), min(v[k] + v[k + 1], from + n_jobs), v[k + 2]
+            if a < b and sub(state, 1, #start) == start then
+                for place = at, a - 1 do
+                    settle_loose(index + place - from, id_at(name, place), fence)
+                end
+                complete_run(p, a, b, fence, sub(state, #start + 1))
+                at = b
+            end
+        end
+        for place = at, from + n_jobs - 1 do
+            settle_loose(index + place - from, id_at(name, place), fence)
+        end
     end
 end
 
@@ -233,7 +257,8 @@ local i = 1
 for group = groups_at + 1, groups_at + 2 * n_groups, 2 do
     local fence = ARGV[group]
     local start = fence .. ' '
-    local good, level, worker, part
+    local good, level, worker
+    local part, n_part = {' ' .. fence}, 1
     for _ = 1, tonumber(ARGV[group + 1]) do
         local lease, id = leases[i], ARGV[ids_at + i]
         if lease and lease ~= good and sub(lease, 1, #start) == start then
@@ -241,15 +266,20 @@ for group = groups_at + 1, groups_at + 2 * n_groups, 2 do
             level, worker = match(lease, '^%d+ (.)(%w+)')
         end
         if lease and lease == good then
-            settle_own(id, special[i], level, worker)
-            part = part or {' ' .. fence}
-            part[#part + 1] = id
+            n_settled, n_part = n_settled + 1, n_part + 1
+            settled[n_settled], part[n_part] = id, id
+            if special[i] then
+                settle_special(id, special[i], level)
+            else
+                complete(id, record_of(level))
+            end
         elseif lease or not settle_packed(id, special[i], fence) then
             refuse_item(i - 1, fence, id)
         end
         i = i + 1
     end
-    if part then
+    if n_part > 1 then
+        held[worker] = (held[worker] or 0) + n_part - 1
         remembered[#remembered + 1] = table.concat(part, '\0')
     end
 end
@@ -276,7 +306,7 @@ if n_done + n_in_packs > 0 then
     call('HINCRBY', P .. 'meta', 'completed', n_done + n_in_packs)
     if keep_done > 0 then
         release(P, done, 1, n_done, false)
-        spread('RPUSH', P .. 'completed', entries, 1, #entries)
+        spread('RPUSH', P .. 'completed', entries, 1, n_entries)
         local ghosts = tonumber(meta[3] or 0)
         local count = n_kept - ghosts + tonumber(meta[4] or 0) + n_done + n_in_packs
         keep_completed(P, count, ghosts, keep_done, n_done + n_in_packs + SLICE)

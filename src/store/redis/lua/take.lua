@@ -33,55 +33,55 @@ local function answer_ids(P, lane, fence, ids, bodies, over)
     out[#out + 1] = {lane - 1, fence, ids, bodies, hist, list}
 end
 
--- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
-local function recall_run(P, lane, fence, entry, loose)
-    local from, to = read_entry(entry)
-    local name, state = name_of(entry), 'a' .. fence .. ' ' .. worker
-    local p, at = pack_at(P, name), from
-    local v = p and p.v or {}
-    for k = 1, #v, 3 do
-        local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
-        if a < b and v[k + 2] == state then
-            out[#out + 1] = {lane - 1, fence, entry_of(name, a, b)}
-            for i = at, a - 1 do
-                loose[#loose + 1] = id_at(name, i)
-            end
-            at = b
-        end
-    end
-    for i = at, to - 1 do
-        loose[#loose + 1] = id_at(name, i)
-    end
-end
-
--- What the call that is now repeated had taken, as far as it is still this worker's.
-local function recall(P, lane, known)
-    local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
-    if number ~= seq then
-        return
-    end
-    local had, ids = {}, {}
-    for entry in string.gmatch(rest, '%z([^%z]+)') do
-        if is_run(entry) then
-            recall_run(P, lane, fence, entry, had)
-        else
-            had[#had + 1] = entry
-        end
-    end
-    local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
-    for i = 1, #had do
-        if leases[i] and match(leases[i], '^(%d+) .(%w+)') == fence and match(leases[i], '^%d+ .(%w+)') == worker then
-            ids[#ids + 1] = had[i]
-        end
-    end
-    if #ids > 0 then
-        local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
-        answer_ids(P, lane, fence, ids, bodies, over)
-    end
-    flush(P)
-end
-
 if again then
+    -- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
+    local function recall_run(P, lane, fence, entry, loose)
+        local from, to = read_entry(entry)
+        local name, state = name_of(entry), 'a' .. fence .. ' ' .. worker
+        local p, at = pack_at(P, name), from
+        local v = p and p.v or {}
+        for k = 1, #v, 3 do
+            local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
+            if a < b and v[k + 2] == state then
+                out[#out + 1] = {lane - 1, fence, entry_of(name, a, b)}
+                for i = at, a - 1 do
+                    loose[#loose + 1] = id_at(name, i)
+                end
+                at = b
+            end
+        end
+        for i = at, to - 1 do
+            loose[#loose + 1] = id_at(name, i)
+        end
+    end
+
+    -- What the call that is now repeated had taken, as far as it is still this worker's.
+    local function recall(P, lane, known)
+        local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
+        if number ~= seq then
+            return
+        end
+        local had, ids = {}, {}
+        for entry in string.gmatch(rest, '%z([^%z]+)') do
+            if is_run(entry) then
+                recall_run(P, lane, fence, entry, had)
+            else
+                had[#had + 1] = entry
+            end
+        end
+        local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
+        for i = 1, #had do
+            if leases[i] and match(leases[i], '^(%d+) .(%w+)') == fence and match(leases[i], '^%d+ .(%w+)') == worker then
+                ids[#ids + 1] = had[i]
+            end
+        end
+        if #ids > 0 then
+            local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
+            answer_ids(P, lane, fence, ids, bodies, over)
+        end
+        flush(P)
+    end
+
     for lane = 1, #KEYS do
         local P = prefix(KEYS[lane])
         local known = call('GET', P .. 'got:' .. worker)
@@ -106,7 +106,8 @@ local function without_gaps(ids, bodies, over, n)
     return some, with, long, m
 end
 
--- Leases those of ids whose bodies the budget allows. How many these are, and how many jobs.
+-- Leases those of ids whose bodies the budget allows: the others are taken out of the list. How many these are, how many jobs,
+-- and the others.
 local function lease_ids(P, lane, level, ids, meta)
     local bodies, n, over = bodies_of(P, ids, body_max, budget, meta[4])
     local covered, whole = n, true
@@ -114,13 +115,15 @@ local function lease_ids(P, lane, level, ids, meta)
         whole = whole and bodies[i]
         budget = budget - (bodies[i] and #bodies[i] or 0)
     end
+    local left = {}
     for i = #ids, n + 1, -1 do
+        left[i - n] = ids[i]
         ids[i] = nil
     end
     if not whole then
         ids, bodies, over, n = without_gaps(ids, bodies, over, n)
         if n == 0 then
-            return covered, 0
+            return covered, 0, left
         end
     end
     local value = meta.fence .. ' ' .. level .. worker
@@ -132,11 +135,12 @@ local function lease_ids(P, lane, level, ids, meta)
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
     forget_since(P, ids, 1, n)
+    local n_known = #meta.known
     for i = 1, n do
-        meta.known[#meta.known + 1] = ids[i]
+        meta.known[n_known + i] = ids[i]
     end
     answer_ids(P, lane, meta.fence, ids, bodies, over)
-    return covered, n
+    return covered, n, left
 end
 
 local function lease_run(P, lane, run, meta)
@@ -163,9 +167,14 @@ local function give_back(P, level, jobs, from)
 end
 
 -- Leases popped jobs, in their order, until the budget is used up; one at least. How many.
-local function lease(P, lane, level, jobs, meta)
+local function lease(P, lane, level, jobs, packed, meta)
     local n, i = 0, 1
     meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
+    if not packed then
+        local _, got, left = lease_ids(P, lane, level, jobs, meta)
+        give_back(P, level, left, 1)
+        return got
+    end
     while jobs[i] and budget > 0 do
         if type(jobs[i]) == 'table' then
             n = n + lease_run(P, lane, jobs[i], meta)
@@ -211,9 +220,9 @@ local function take(P, lane)
             break
         end
         local level = sub(levels, i, i)
-        local jobs, popped = pop(P, level, most, ghosts)
+        local jobs, popped, packed = pop(P, level, most, ghosts)
         if popped > 0 then
-            local got = lease(P, lane, level, jobs, meta)
+            local got = lease(P, lane, level, jobs, packed, meta)
             n, most = n + got, most - got
         end
     end
