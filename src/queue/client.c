@@ -133,7 +133,6 @@ int lade_now(lade *q, int64_t *now, lade_err *err)
 
 /* What one enqueue call needs until it returns. */
 struct draft {
-    size_t n;
     struct lq_put *put;
     lade_id *id;
     size_t *body_at; /* offsets first: the buffer moves while it grows */
@@ -156,7 +155,7 @@ static void make_id(struct draft *d, size_t i, int64_t wall)
 {
     bool full = i - d->block >= LQ_PACK_JOBS ||
                 d->bodies.n - d->body_at[d->block] + i - d->block >= LQ_PACK_BYTES;
-    if (full || (i == 0 && d->n > 1)) {
+    if (full || i == 0) { /* ids of two calls never follow each other: they are no batch */
         lb_ulid_new_block();
         d->block = i;
     }
@@ -193,7 +192,6 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
 /* Encodes all specs and puts them; the draft's arrays have room for n. */
 static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_t n, lade_err *err)
 {
-    d->n = n;
     d->block = 0;
     for (size_t i = 0; i < n; i++)
         draft_job(q, d, i, &specs[i]);

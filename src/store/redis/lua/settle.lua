@@ -222,14 +222,25 @@ if may_be_packed then
         return true
     end
 
-    -- One of a run that is in its pack no more.
-    local function settle_loose(index, id, fence)
-        local level, worker = match(call('HGET', P .. 'lease', id) or '', '^' .. fence .. ' (.)(%w+)')
-        if not level then
-            return refuse_item(index, fence, id)
+    -- [from, to) of a run, which are in its pack no more, or never were in one; index: of the first of these.
+    local function settle_loose(index, name, from, to, fence)
+        local ids = {}
+        for place = from, to - 1 do
+            ids[place - from + 1] = id_at(name, place)
         end
-        settle_own(id, nil, level, worker)
-        remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
+        local own, part = fetch('HMGET', P .. 'lease', ids, 1, #ids), {' ' .. fence}
+        for k = 1, #ids do
+            local level, worker = match(own[k] or '', '^' .. fence .. ' (.)(%w+)')
+            if level then
+                settle_own(ids[k], nil, level, worker)
+                part[#part + 1] = ids[k]
+            else
+                refuse_item(index + k - 1, fence, ids[k])
+            end
+        end
+        if #part > 1 then
+            remembered[#remembered + 1] = table.concat(part, '\0')
+        end
     end
 
     settle_run = function(index, id, n_jobs, fence)
@@ -239,15 +250,15 @@ if may_be_packed then
         for k = 1, #v, 3 do
             local a, b, state = max(v[k], from), min(v[k] + v[k + 1], from + n_jobs), v[k + 2]
             if a < b and sub(state, 1, #start) == start then
-                for place = at, a - 1 do
-                    settle_loose(index + place - from, id_at(name, place), fence)
+                if at < a then
+                    settle_loose(index + at - from, name, at, a, fence)
                 end
                 complete_run(p, a, b, fence, sub(state, #start + 1))
                 at = b
             end
         end
-        for place = at, from + n_jobs - 1 do
-            settle_loose(index + place - from, id_at(name, place), fence)
+        if at < from + n_jobs then
+            settle_loose(index + at - from, name, at, from + n_jobs, fence)
         end
     end
 end
