@@ -296,10 +296,13 @@ static void promote_brings_back_retrying_and_snoozed_jobs(void **state)
     size_t n = 0;
     int64_t next = -1;
     ct_join("w", "q");
-    for (size_t i = 0; i < 2; i++) {
+    struct lq_leased j[2];
+    for (size_t i = 0; i < 2; i++) { /* both are taken before the first is due again */
         ct_add("q", ct_format("a%zu", i));
-        struct lq_leased j = ct_take_one("w", "q");
-        struct lq_settle it = ct_settling("q", &j, to[i]);
+        j[i] = ct_take_one("w", "q");
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct lq_settle it = ct_settling("q", &j[i], to[i]);
         it.delay_ms = CT_SOON;
         assert_int_equal(ct_settle_one(it), LADE_DONE);
     }
