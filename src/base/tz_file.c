@@ -114,7 +114,8 @@ bool lb_tz_file_parse(struct lb_tz *tz, struct lb_slice s)
 
 static const char *zone_folder(void)
 {
-    const char *folder = getenv("TZDIR");
+    const char *folder =
+        getenv("TZDIR"); /* NOLINT(concurrency-mt-unsafe): nothing in lade calls setenv */
     return folder && *folder ? folder : "/usr/share/zoneinfo";
 }
 

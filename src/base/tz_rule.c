@@ -141,7 +141,7 @@ static void add_change(struct change *list, size_t *n, struct change c)
 struct lb_tz_period lb_tz_rule_at(const struct lb_tz_rule *rule, int64_t t)
 {
     struct lb_tz_period period = {INT64_MIN, INT64_MAX, rule->offset[0], false, ""};
-    struct change list[6];
+    struct change list[6] = {{0, 0}};
     size_t n = 0;
     int now = 0;
     if (rule->has_dst) {

@@ -40,14 +40,13 @@ static void assert_fires(const char *cron, const char *zone, enum lq_gap gap, en
                          int64_t from, int64_t to, const int64_t *wanted, size_t n_wanted)
 {
     struct lq_calendar c;
-    int64_t fire[64];
+    int64_t fire[64] = {0};
     make(&c, cron, zone, gap, fold);
     size_t n = list_fires(&c, from, to, fire, 64);
     lq_calendar_fini(&c);
     if (n != n_wanted)
         fail_msg("%s in %s: %zu fires, not %zu", cron, zone, n, n_wanted);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(fire[i], wanted[i]);
+    assert_memory_equal(fire, wanted, n * sizeof(fire[0]));
 }
 
 #define FIRES(...) (const int64_t[]){__VA_ARGS__}, LB_ARRAY_LEN(((const int64_t[]){__VA_ARGS__}))
@@ -114,7 +113,7 @@ static void c055_each_local_day_has_one_fire(void **state)
 
     for (size_t i = 0; i < LB_ARRAY_LEN(row); i++) {
         struct lq_calendar c;
-        int64_t fire[400], last = 0;
+        int64_t fire[400] = {0}, last = 0;
         make(&c, row[i].cron, row[i].zone, LQ_GAP_SHIFT, LQ_FOLD_FIRST);
         size_t n = list_fires(&c, utc(row[i].year, 1, 2, 12, 0), utc(row[i].year + 1, 1, 2, 12, 0),
                               fire, 400);

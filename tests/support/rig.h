@@ -94,7 +94,7 @@ struct ts_worker_args {
     int max_crashes;
     int timeout_ms; /* lade_options.timeout; 10,000 */
     int backoff_ms; /* every retry waits so long; 0 = the job's own */
-    int produce;    /* enqueue so many mixed jobs and two workflows first, in the same process, and drain */
+    int produce; /* enqueue so many mixed jobs and two workflows first, in the same process, and drain */
     bool drain;
     bool no_sync;       /* ledger without fsync */
     const char *url;    /* the rig's */
