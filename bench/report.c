@@ -35,10 +35,9 @@ static void write_servers(const struct bn_session *s, FILE *out)
 {
     const struct bn_program *p = s->server.program;
     bool newer = p && s->n_programs > 0 && p != &s->program[0];
-    if (p)
-        (void)fprintf(out,
-                      "| server | %s %s (%s), %s, no persistence but where a row says so%s |\n",
-                      p->name, p->version, p->path, s->server.tcp ? "loopback TCP" : "Unix socket",
+    if (p) /* with no folder: reports are published, and where a machine keeps its programs is nobody's business */
+        (void)fprintf(out, "| server | %s %s, %s, no persistence but where a row says so%s |\n",
+                      p->name, p->version, s->server.tcp ? "loopback TCP" : "Unix socket",
                       newer ? "; a contender needs this version, so all run on it" : "");
     for (size_t c = 0; c < s->n_contenders; c++) {
         if (s->contender[c] && s->contender[c]->list)
