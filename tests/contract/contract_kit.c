@@ -257,6 +257,7 @@ static void empty_got(void)
     ct.got.n = 0;
     ct.got.job = NULL;
     ct.got.next_due_ms = 0;
+    ct.got.now_ms = 0;
 }
 
 size_t ct_take(const char *worker, const char *lanes, size_t max)

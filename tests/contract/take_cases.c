@@ -238,6 +238,23 @@ static void empty_take_tells_when_the_next_job_is_due(void **state)
     assert_int_equal(ct.got.next_due_ms, due);
 }
 
+/* Without it a worker cannot tell how far off the next job is, and sleeps until somebody else promotes it. */
+static void empty_take_tells_the_time_of_its_look(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    int64_t before = ct_now();
+    assert_int_equal(ct_take("w", "q", 5), 0);
+    assert_in_range(ct.got.now_ms, before, ct_now());
+    ct_add_in("q", "a", CT_HOUR);
+    ct_step(7);
+    before = ct_now();
+    assert_int_equal(ct_take("w", "q", 5), 0);
+    assert_in_range(ct.got.now_ms, before, ct_now());
+    assert_true(ct.got.next_due_ms > ct.got.now_ms);
+    assert_true(ct.got.next_due_ms - ct.got.now_ms <= CT_HOUR);
+}
+
 static void promoted_jobs_join_the_end_of_their_level_in_due_order(void **state)
 {
     (void)state;
@@ -343,6 +360,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(due_job_is_promoted_by_the_take),
     CT_TEST(job_is_never_taken_before_it_is_due),
     CT_TEST(empty_take_tells_when_the_next_job_is_due),
+    CT_TEST(empty_take_tells_the_time_of_its_look),
     CT_TEST(promoted_jobs_join_the_end_of_their_level_in_due_order),
     CT_TEST(promote_is_bounded_and_tells_what_is_next),
     CT_TEST(promote_brings_back_retrying_and_snoozed_jobs),

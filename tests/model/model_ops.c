@@ -369,8 +369,10 @@ void tm_op_settle_take(struct world *w)
     }
     if (!w->failure[0])
         tm_compare_taken(w, &take, got);
-    if (!w->failure[0] && takes && rc[MODEL] == 0 && got[MODEL].n == 0 && w->exact)
+    if (!w->failure[0] && takes && rc[MODEL] == 0 && got[MODEL].n == 0 && w->exact) {
         tm_same(w, "next due after a take", got[MODEL].next_due_ms, got[STORE].next_due_ms);
+        tm_same(w, "the time of a take", got[MODEL].now_ms, got[STORE].now_ms);
+    }
     for (int i = 0; i < N_SIDES; i++)
         lb_arena_fini(&got[i].arena);
 }

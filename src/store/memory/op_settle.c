@@ -195,6 +195,7 @@ int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
     /* The settles are done and cannot be taken back: the take then counts as one that found nothing. */
     if (rc < 0 && n > 0) {
         out->next_due_ms = 0;
+        out->now_ms = now;
         lb_err_clear(err);
         return LADE_DONE;
     }

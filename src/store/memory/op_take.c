@@ -116,8 +116,10 @@ int ls_memory_take(struct lq_store *s, const struct lq_take *take, struct lq_lea
         ok = take_from(s, take, (uint32_t)i, max - (out->n - before), out, now_ms);
     if (out->n == before && !ok)
         return lb_fail_nomem(err, "take");
-    if (out->n == before)
+    if (out->n == before) {
         out->next_due_ms = find_next_due(h, take->lanes);
+        out->now_ms = now_ms;
+    }
     w->idle = out->n == before && take->register_idle;
     return LADE_DONE;
 }

@@ -145,6 +145,7 @@ int ls_sqlite_take_run(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t)
     if (rc != 0 || t->out->n > t->before)
         return rc;
     t->out->next_due_ms = 0;
+    t->out->now_ms = tx->now_ms;
     for (uint32_t i = 0; i < t->ask->lanes.n; i++) {
         struct ls_sqlite_queue *q;
         rc = ls_sqlite_tx_queue(tx, t->ask->lanes.queue[i], &q);
