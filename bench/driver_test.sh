@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every table that lade itself can run, as small as it goes: its own driver does each scenario right on both stores, and the report
 # has a figure in each cell. argv: lade-bench, a folder to write to.
+# chronos 72
 set -eu
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

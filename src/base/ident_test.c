@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+/* chasqui 1 */
 static void ids_are_26_characters_of_crockford(void **state)
 {
     (void)state;

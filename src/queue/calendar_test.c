@@ -51,6 +51,7 @@ static void assert_fires(const char *cron, const char *zone, enum lq_gap gap, en
 
 #define FIRES(...) (const int64_t[]){__VA_ARGS__}, LB_ARRAY_LEN(((const int64_t[]){__VA_ARGS__}))
 
+/* chasqui 44 */
 static void a_gap_is_shifted_to_the_change_or_skipped(void **state)
 {
     (void)state;
@@ -66,6 +67,7 @@ static void a_gap_is_shifted_to_the_change_or_skipped(void **state)
                  FIRES(utc(2027, 3, 29, 0, 30)));
 }
 
+/* chasqui 44 */
 static void a_fold_fires_first_or_both(void **state)
 {
     (void)state;
@@ -214,6 +216,7 @@ static void every_is_counted_from_its_anchor(void **state)
     lq_calendar_fini(&c);
 }
 
+/* chasqui 45 */
 static void start_and_end_bound_the_fires(void **state)
 {
     (void)state;
@@ -227,7 +230,7 @@ static void start_and_end_bound_the_fires(void **state)
     lq_calendar_fini(&c);
 }
 
-/* chronos-go 56: 05:00 in Seoul is 20:00 UTC. chasquimq 44. */
+/* chronos 56: 05:00 in Seoul is 20:00 UTC. chasqui 44. */
 static void zones_come_from_the_spec_or_the_expression(void **state)
 {
     (void)state;
@@ -242,6 +245,7 @@ static void zones_come_from_the_spec_or_the_expression(void **state)
                  FIRES(utc(2027, 1, 1, 5, 0)));
 }
 
+/* chronos 56 */
 static void impossible_specs_are_refused(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void next_is_later_than_after(void **state)
     assert_next("0 0 29 2 *", "2096-03-01 00:00:00", "2104-02-29 00:00:00");
 }
 
-/* C-056 */
+/* C-056 (chasqui 43) */
 static void c056_sunday_is_0_and_7_in_five_and_six_fields(void **state)
 {
     (void)state;
@@ -109,6 +109,7 @@ static void either_day_field_is_enough_unless_one_begins_with_a_star(void **stat
                 "2027-01-15 00:00:00"); /* odd days that are Fridays */
 }
 
+/* chronos 56 */
 static void macros_and_every(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void assert_refused(const char *text, const char *field, int column)
         fail_msg("'%s': %s (wanted %s, %s)", text, err.text, field, at);
 }
 
-/* C-057 */
+/* C-057 (chronos 56) */
 static void c057_malformed_fields_are_refused_with_field_and_column(void **state)
 {
     (void)state;

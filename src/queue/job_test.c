@@ -133,6 +133,7 @@ static void every_cut_and_every_flipped_byte_is_refused_or_harmless(void **state
     lb_buf_fini(&b);
 }
 
+/* chasqui 8 */
 static void fields_of_a_later_writer_are_ignored(void **state)
 {
     (void)state;
@@ -153,6 +154,7 @@ static void expect_refusal(lade_job_spec spec, int code, const char *word)
         fail_msg("'%s' does not name '%s'", err.text, word);
 }
 
+/* chasqui 5 */
 static void each_bad_field_is_refused_by_name(void **state)
 {
     (void)state;

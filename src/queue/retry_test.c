@@ -18,6 +18,7 @@ static void the_default_is_attempt_to_the_fourth_plus_15_s_up_to_a_day(void **st
     assert_in_range(lq_retry_delay_ms(&b, 3, UINT32_MAX), 105000, 105600);
 }
 
+/* chasqui 28 */
 static void fixed_exponential_and_polynomial_grow_as_named_and_stop_at_the_cap(void **state)
 {
     (void)state;
@@ -34,6 +35,7 @@ static void fixed_exponential_and_polynomial_grow_as_named_and_stop_at_the_cap(v
     assert_int_equal(lq_retry_delay_ms(&power, 900, 0), 5000);
 }
 
+/* chronos 15 */
 static void jitter_adds_at_most_its_percent_and_never_passes_the_cap(void **state)
 {
     (void)state;

@@ -38,6 +38,7 @@ static void every_option_reaches_the_job(void **state)
     run_free(&r);
 }
 
+/* chronos 14 */
 static void defaults_are_the_documented_ones(void **state)
 {
     (void)state;
@@ -246,7 +247,7 @@ static void ndjson_with_ids_can_be_fed_again(void **state)
     run_free(&r);
 }
 
-/* Keys of a namespace are apart from all others; SQLite has none, the file is the namespace. */
+/* Keys of a namespace are apart from all others; SQLite has none, the file is the namespace. (chronos 69) */
 static void a_namespace_is_a_store_of_its_own_on_redis(void **state)
 {
     (void)state;
@@ -260,6 +261,7 @@ static void a_namespace_is_a_store_of_its_own_on_redis(void **state)
     run_free(&r);
 }
 
+/* chasqui 5, 6 */
 static void bad_names_and_contradictions_are_refused(void **state)
 {
     (void)state;

@@ -175,6 +175,7 @@ static void control_characters_are_escaped_once_in_tables(void **state)
     run_free(&r);
 }
 
+/* chronos 66 */
 static void jobs_are_acted_on_by_id_and_outcomes_fold_into_the_exit_code(void **state)
 {
     (void)state;
@@ -262,7 +263,7 @@ static void dead_jobs_are_redriven_and_purged_oldest_first(void **state)
     run_free(&r);
 }
 
-/* C-111 */
+/* C-111 (chronos 64) */
 static void limits_are_bounds_and_zero_is_all(void **state)
 {
     (void)state;
@@ -489,6 +490,7 @@ static void tsv_is_for_programs(void **state)
     run_free(&r);
 }
 
+/* chronos 64 */
 static void state_names_of_other_systems_are_understood(void **state)
 {
     (void)state;

@@ -19,6 +19,7 @@ static void assert_complains(const struct cli_run *r, int code, const char *says
     assert_int_equal(r->n_out, 0);
 }
 
+/* chasqui 59 */
 static void every_command_has_help_with_an_example(void **state)
 {
     (void)state;
@@ -70,6 +71,7 @@ static void every_command_has_help_with_an_example(void **state)
     run_free(&r);
 }
 
+/* chronos 66 */
 static void unknown_words_name_the_nearest(void **state)
 {
     (void)state;
@@ -186,7 +188,7 @@ static void a_local_file_that_cannot_be_read_is_a_usage_error(void **state)
     run_free(&r);
 }
 
-/* C-096 */
+/* C-096 (chasqui 59) */
 static void every_numeric_option_refuses_what_is_no_number_or_does_not_fit(void **state)
 {
     (void)state;

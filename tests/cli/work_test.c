@@ -84,6 +84,7 @@ static void exit_codes_are_outcomes(void **state)
     json_decref(job);
 }
 
+/* chronos 7; chasqui 31 */
 static void the_end_of_stderr_is_the_error_text_and_a_signal_is_named(void **state)
 {
     (void)state;
@@ -341,6 +342,7 @@ static void kinds_have_their_own_handlers_and_weights_are_understood(void **stat
     run_free(&r);
 }
 
+/* chasqui 31 */
 static void a_command_that_is_not_there_fails_the_attempt(void **state)
 {
     (void)state;
@@ -353,6 +355,7 @@ static void a_command_that_is_not_there_fails_the_attempt(void **state)
     run_free(&r);
 }
 
+/* chasqui 59 */
 static void term_lets_handlers_finish_and_a_second_one_hands_back(void **state)
 {
     (void)state;

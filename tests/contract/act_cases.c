@@ -45,6 +45,7 @@ static void act_from_each_state(enum lade_job_verb verb)
     }
 }
 
+/* chronos 65 */
 static void retry_readies_all_but_the_ready_and_the_active(void **state)
 {
     (void)state;
@@ -61,6 +62,7 @@ static void kill_ends_what_has_not_ended_as_dead(void **state)
     assert_int_equal(ct_info("q").total_dead, 4); /* one was dead before */
 }
 
+/* chasqui 20 */
 static void cancel_ends_what_has_not_ended_as_cancelled(void **state)
 {
     (void)state;
@@ -69,6 +71,7 @@ static void cancel_ends_what_has_not_ended_as_cancelled(void **state)
     assert_int_equal(ct_info("q").total_dead, 1);
 }
 
+/* chronos 65; chasqui 20, 55 */
 static void remove_leaves_nothing_of_any_state(void **state)
 {
     (void)state;
@@ -89,6 +92,7 @@ static void act_on_what_is_not_there_is_not_found(void **state)
     EXPECT(LADE_NOT_FOUND, ct.s->ops->count(ct.s, "nowhere", &info, &ct.err));
 }
 
+/* chasqui 20 */
 static void batch_tells_the_outcome_of_each_job(void **state)
 {
     (void)state;
@@ -153,6 +157,7 @@ static struct lb_mut retry_with_history(const char *id, enum lq_to to)
     return j.history;
 }
 
+/* chasqui 35 */
 static void retry_of_an_ended_job_gives_all_attempts_back(void **state)
 {
     (void)state;

@@ -293,6 +293,7 @@ static void removed_flow_leaves_its_jobs(void **state)
 /* Out of memory: nothing happens, or all of it. */
 static struct lq_flow starving;
 
+/* chronos 51 */
 static void flow_is_put_and_moved_wholly_or_not_at_all_without_memory(void **state)
 {
     (void)state;

@@ -36,6 +36,7 @@ static void repeated_first_renew_is_no_harm(void **state)
     assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
 }
 
+/* chronos 30 */
 static void renewed_incarnation_keeps_its_leases(void **state)
 {
     (void)state;
@@ -135,7 +136,7 @@ static void reclaim_hands_the_leases_of_the_dead_on(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_ACTIVE), 1);
 }
 
-/* C-004: the store's half. */
+/* C-004: the store's half. (chasqui 37) */
 static void former_owner_is_refused_after_reclaim(void **state)
 {
     (void)state;

@@ -30,6 +30,7 @@ static size_t mark_seen(int *seen, size_t max)
     return others;
 }
 
+/* chronos 64 */
 static void get_of_what_is_not_there_is_not_found(void **state)
 {
     (void)state;
@@ -66,6 +67,7 @@ static void ready_jobs_are_listed_as_they_will_be_taken(void **state)
     assert_string_equal(ct_got(), "high a b c low");
 }
 
+/* chronos 64; chasqui 54 */
 static void waiting_jobs_are_listed_in_due_order(void **state)
 {
     (void)state;
@@ -84,6 +86,7 @@ static void waiting_jobs_are_listed_in_due_order(void **state)
     }
 }
 
+/* chasqui 38 */
 static void ended_jobs_are_listed_in_the_order_they_ended(void **state)
 {
     (void)state;
@@ -144,6 +147,7 @@ static void listing_ends_at_the_last_page(void **state)
     }
 }
 
+/* chasqui 54 */
 static void pages_of_a_thousand_are_complete(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* put_cases.c - contract: new -> ready | scheduled */
 #include "contract.h"
 
+/* chasqui 1 */
 static void put_job_is_ready_and_unchanged(void **state)
 {
     (void)state;
@@ -31,6 +32,7 @@ static void put_in_the_future_is_scheduled_for_then(void **state)
     assert_in_range(row->run_at_ms, before + CT_HOUR, after + CT_HOUR);
 }
 
+/* chronos 19 */
 static void put_at_a_future_time_keeps_that_very_time(void **state)
 {
     (void)state;
@@ -43,6 +45,7 @@ static void put_at_a_future_time_keeps_that_very_time(void **state)
     assert_int_equal(row->run_at_ms, item.when_ms);
 }
 
+/* chronos 18; chasqui 9 */
 static void put_at_a_past_time_is_ready(void **state)
 {
     (void)state;
@@ -85,6 +88,7 @@ static void known_id_is_a_duplicate_in_a_later_call(void **state)
     assert_int_equal(ct_info("q").total_enqueued, 1);
 }
 
+/* chasqui 6 */
 static void repeated_id_in_one_call_is_a_duplicate_of_the_first(void **state)
 {
     (void)state;
@@ -99,6 +103,7 @@ static void repeated_id_in_one_call_is_a_duplicate_of_the_first(void **state)
     assert_string_equal(ct_list("q", LADE_STATE_READY, 10), "a b c");
 }
 
+/* chronos 27; chasqui 18 */
 static void known_id_is_a_duplicate_in_every_state(void **state)
 {
     (void)state;
@@ -190,6 +195,7 @@ static void body_of_one_mebibyte_comes_back_unchanged(void **state)
     assert_memory_equal(ct.got.job[0].body.p, body, size);
 }
 
+/* chasqui 7 */
 static void longest_names_and_ids_are_kept(void **state)
 {
     (void)state;
@@ -205,6 +211,7 @@ static void longest_names_and_ids_are_kept(void **state)
     assert_int_equal(ct_state(queue, id), LADE_STATE_COMPLETED);
 }
 
+/* chasqui 2 */
 static void full_batch_is_put_in_order(void **state)
 {
     (void)state;
@@ -216,6 +223,7 @@ static void full_batch_is_put_in_order(void **state)
     assert_string_equal(ct_got(), "job0000 job0001 job0002");
 }
 
+/* chasqui 19 */
 static void duplicates_in_a_batch_do_not_stop_the_others(void **state)
 {
     (void)state;

@@ -55,6 +55,7 @@ static void only_put_and_pause_make_a_queue(void **state)
     assert_string_equal(list_queues(), "");
 }
 
+/* chronos 63; chasqui 54 */
 static void counts_follow_every_move(void **state)
 {
     (void)state;
@@ -98,6 +99,7 @@ static void latency_is_the_age_of_the_oldest_ready_job(void **state)
 
 /* pause ------------------------------------------------------------------------------------------------------------ */
 
+/* chronos 39; chasqui 52 */
 static void paused_queue_gives_no_jobs_until_it_is_resumed(void **state)
 {
     (void)state;
@@ -142,7 +144,7 @@ static void jobs_under_way_are_settled_while_paused(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_READY), 1);
 }
 
-/* C-071 */
+/* C-071 (chasqui 14) */
 static void jobs_are_promoted_while_paused_but_not_by_a_take(void **state)
 {
     (void)state;
@@ -163,6 +165,7 @@ static void jobs_are_promoted_while_paused_but_not_by_a_take(void **state)
     assert_int_equal(ct_take("w", "q", 2), 1);
 }
 
+/* chronos 63 */
 static void pause_makes_a_queue(void **state)
 {
     (void)state;
@@ -176,6 +179,7 @@ static void pause_makes_a_queue(void **state)
 
 /* purge ------------------------------------------------------------------------------------------------------------ */
 
+/* chasqui 55 */
 static void purge_removes_one_state_in_bounded_steps(void **state)
 {
     (void)state;
@@ -232,6 +236,7 @@ static void purge_of_thousands_ends(void **state)
 
 /* redrive ---------------------------------------------------------------------------------------------------------- */
 
+/* chasqui 39 */
 static void redrive_readies_the_oldest_dead_with_all_attempts(void **state)
 {
     (void)state;
@@ -278,6 +283,7 @@ static void redrive_joins_the_end_of_each_level(void **state)
 
 /* forget ----------------------------------------------------------------------------------------------------------- */
 
+/* chasqui 55 */
 static void forget_removes_an_empty_queue_and_all_it_remembers(void **state)
 {
     (void)state;

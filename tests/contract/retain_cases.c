@@ -16,6 +16,7 @@ static size_t trim(const char *lanes, size_t max, int expected)
     return n;
 }
 
+/* chronos 17, 26; chasqui 40 */
 static void only_the_newest_of_each_end_are_kept(void **state)
 {
     (void)state;
@@ -38,6 +39,7 @@ static void only_the_newest_of_each_end_are_kept(void **state)
     assert_int_equal(ct_info("q").total_dead, 5);
 }
 
+/* chronos 27 */
 static void removed_by_retention_is_gone_with_its_id(void **state)
 {
     (void)state;
@@ -79,6 +81,7 @@ static void retention_holds_within_one_call_too(void **state)
     assert_int_equal(ct_info("q").total_completed, 5);
 }
 
+/* chronos 3 */
 static void count_of_zero_keeps_none_but_counts_them(void **state)
 {
     (void)state;
@@ -97,6 +100,7 @@ static void count_of_zero_keeps_none_but_counts_them(void **state)
     ct_add("q", "a b c");
 }
 
+/* chronos 17, 26 */
 static void trim_removes_what_is_too_old(void **state)
 {
     (void)state;
@@ -132,6 +136,7 @@ static void trim_leaves_what_is_young_and_what_has_not_ended(void **state)
         assert_int_equal(ct_count("q", (enum lade_state)i), 1 + (i == LADE_STATE_ACTIVE));
 }
 
+/* chronos 17 */
 static void trim_is_bounded_and_says_when_there_is_more(void **state)
 {
     (void)state;

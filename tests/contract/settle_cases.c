@@ -9,6 +9,7 @@ static struct lq_leased lease_job(void)
     return ct_take_one("w", "q");
 }
 
+/* chronos 26; chasqui 49 */
 static void completed_job_keeps_body_and_result(void **state)
 {
     (void)state;
@@ -30,6 +31,7 @@ static void completed_job_keeps_body_and_result(void **state)
     assert_int_equal(info.count[LADE_STATE_ACTIVE], 0);
 }
 
+/* chasqui 49 */
 static void completed_job_may_have_no_result(void **state)
 {
     (void)state;
@@ -53,6 +55,7 @@ static void result_of_one_mebibyte_is_kept(void **state)
     assert_memory_equal(ct.rows.row[0].result.p, result, LADE_RESULT_MAX);
 }
 
+/* chronos 10 */
 static void retried_job_waits_for_its_delay(void **state)
 {
     (void)state;
@@ -124,6 +127,7 @@ static void last_of_a_batch_handed_back_is_first(void **state)
     assert_string_equal(ct_list("q", LADE_STATE_READY, 10), "a b c d");
 }
 
+/* chasqui 38 */
 static void dead_job_shows_why(void **state)
 {
     (void)state;
@@ -159,6 +163,7 @@ static void cancelled_job_is_kept_as_cancelled(void **state)
     assert_int_equal(info.total_dead + info.total_completed, 0);
 }
 
+/* chronos 3, 16 */
 static void discarded_job_leaves_nothing_and_frees_its_id(void **state)
 {
     (void)state;
@@ -272,6 +277,7 @@ static void settle_of_a_ready_job_with_its_last_fence_is_stale(void **state)
     assert_int_equal(ct_settle("q", &again, LQ_TO_COMPLETED), LADE_DONE);
 }
 
+/* chasqui 37 */
 static void stale_settle_changes_neither_history_nor_totals(void **state)
 {
     (void)state;

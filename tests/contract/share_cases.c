@@ -32,7 +32,7 @@ static void jobs_stay_when_another_handle_closes(void **state)
     assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
 }
 
-/* Only where the jobs are not this process's own. */
+/* Only where the jobs are not this process's own. (chasqui 14) */
 static void jobs_and_leases_outlive_every_handle(void **state)
 {
     (void)state;
@@ -113,6 +113,7 @@ static void take_all(struct racer *r)
     }
 }
 
+/* chronos 4; chasqui 25 */
 static void each_job_is_taken_by_exactly_one(void **state)
 {
     (void)state;
@@ -137,6 +138,7 @@ static void put_all(struct racer *r)
     }
 }
 
+/* chasqui 4, 18 */
 static void each_id_is_put_by_exactly_one(void **state)
 {
     (void)state;
@@ -155,7 +157,7 @@ static void redrive_all(struct racer *r)
     r->failure = rc;
 }
 
-/* C-032 */
+/* C-032 (chasqui 39) */
 static void operators_that_redrive_at_once_move_each_job_once(void **state)
 {
     (void)state;
@@ -180,7 +182,7 @@ static void cancel_all(struct racer *r)
     }
 }
 
-/* C-081 */
+/* C-081 (chasqui 20) */
 static void of_operators_that_act_at_once_exactly_one_succeeds(void **state)
 {
     (void)state;
@@ -201,7 +203,7 @@ static void promote_all(struct racer *r)
     }
 }
 
-/* C-067 */
+/* C-067 (chasqui 15) */
 static void each_due_job_is_promoted_by_exactly_one(void **state)
 {
     (void)state;

@@ -41,6 +41,7 @@ static void later_job_of_a_lower_level_overtakes(void **state)
     assert_string_equal(ct_got(), "a b idle");
 }
 
+/* chronos 38 */
 static void lanes_are_emptied_in_the_order_asked_for(void **state)
 {
     (void)state;
@@ -197,6 +198,7 @@ static void incarnation_past_its_lease_is_handed_nothing_until_it_renews(void **
 
 /* promotion -------------------------------------------------------------------------------------------------------- */
 
+/* chasqui 17 */
 static void due_job_is_promoted_by_the_take(void **state)
 {
     (void)state;
@@ -207,6 +209,7 @@ static void due_job_is_promoted_by_the_take(void **state)
     assert_string_equal(ct_got(), "a");
 }
 
+/* chronos 19 */
 static void job_is_never_taken_before_it_is_due(void **state)
 {
     (void)state;
@@ -223,7 +226,7 @@ static void job_is_never_taken_before_it_is_due(void **state)
     assert_true(ct_now() >= due);
 }
 
-/* C-070: it is a time, never a delay that could be 0. */
+/* C-070: it is a time, never a delay that could be 0. (chasqui 16) */
 static void empty_take_tells_when_the_next_job_is_due(void **state)
 {
     (void)state;
@@ -279,6 +282,7 @@ static void promoted_jobs_join_the_end_of_their_level_in_due_order(void **state)
     assert_string_equal(ct_got(), "urgent first a b c last");
 }
 
+/* chasqui 17 */
 static void promote_is_bounded_and_tells_what_is_next(void **state)
 {
     (void)state;

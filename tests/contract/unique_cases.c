@@ -34,6 +34,7 @@ static void assert_free(void)
     assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "probe"), LADE_DONE);
 }
 
+/* chronos 20 */
 static void held_key_refuses_a_second_job_and_names_the_holder(void **state)
 {
     (void)state;
@@ -67,6 +68,7 @@ static void repeat_of_a_unique_put_is_a_duplicate_of_itself(void **state)
     assert_string_equal(item.holder, "a");
 }
 
+/* chronos 20 */
 static void keys_of_different_queues_are_apart(void **state)
 {
     (void)state;
@@ -100,6 +102,7 @@ static void keys_are_raw_bytes(void **state)
     assert_memory_equal(ct_row("q", "a")->unique.p, key, sizeof(key));
 }
 
+/* chronos 21 */
 static void key_until_done_is_held_while_the_job_lives(void **state)
 {
     (void)state;
@@ -118,6 +121,7 @@ static void key_until_done_is_held_while_the_job_lives(void **state)
     assert_held_by("a");
 }
 
+/* chronos 21, 25 */
 static void key_until_done_is_free_after_each_settle_that_ends(void **state)
 {
     (void)state;
@@ -133,6 +137,7 @@ static void key_until_done_is_free_after_each_settle_that_ends(void **state)
     }
 }
 
+/* chronos 21, 65 */
 static void key_until_done_is_free_after_each_act_that_ends(void **state)
 {
     (void)state;
@@ -188,6 +193,7 @@ static void key_until_start_is_free_when_the_job_ends_unstarted(void **state)
     assert_free();
 }
 
+/* chasqui 21 */
 static void key_until_ttl_outlives_its_job(void **state)
 {
     (void)state;
@@ -230,6 +236,7 @@ static void ttl_of_one_millisecond_ends(void **state)
     assert_free();
 }
 
+/* chronos 24 */
 static void late_end_does_not_free_the_key_of_another_job(void **state)
 {
     (void)state;
@@ -262,6 +269,7 @@ static void retry_of_an_ended_job_does_not_take_the_key_again(void **state)
     assert_free();
 }
 
+/* chronos 23; chasqui 21 */
 static void scheduled_job_holds_its_key_from_the_put_on(void **state)
 {
     (void)state;

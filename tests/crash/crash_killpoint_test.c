@@ -178,7 +178,7 @@ static void add_spec(const char *name, int at)
     (void)snprintf(plan.spec[plan.n++], sizeof(plan.spec[0]), "LADE_FAULT=%.60s:%d:kill", name, at);
 }
 
-/* C-013: the claim path is among them: take, begin and reclaim, on both sides. */
+/* C-013: the claim path is among them: take, begin and reclaim, on both sides. (chronos 28, 51; chasqui 36) */
 static void c013_nothing_is_lost_by_a_kill_at_any_fault_point(void **state)
 {
     (void)state;

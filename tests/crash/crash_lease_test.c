@@ -145,6 +145,7 @@ static int64_t second_start(const struct ts_fix *f, const char *id)
     return at;
 }
 
+/* chronos 28; chasqui 34 */
 static void c006_living_worker_recovers_the_jobs_of_a_dead_one_without_a_restart(void **state)
 {
     struct ts_fix *f = *state;
@@ -312,7 +313,7 @@ static void c017_job_between_two_crashes_is_listed_and_stays_deleted(void **stat
     assert_inv(f, TS_INV_QUIET);
 }
 
-/* C-110 in small: a job that kills its workers ends as quarantined, and crashes spend no attempt of others. */
+/* C-110 in small: a job that kills its workers ends as quarantined, and crashes spend no attempt of others. (chronos 29; chasqui 35) */
 static void poison_job_is_quarantined_after_max_crashes(void **state)
 {
     struct ts_fix *f = *state;

@@ -18,8 +18,7 @@ static size_t count_runs(const struct ts_fix *f)
 
 /*
  * C-001: for three leases every settle is answered with an error, all else works. The acks wait in a bounded buffer, the
- * leases are renewed, and nothing runs twice.
- */
+ * leases are renewed, and nothing runs twice. (chronos 34; chasqui 26) */
 static void c001_acks_are_repeated_until_the_store_takes_them(void **state)
 {
     struct ts_fix *f = *state;
@@ -86,7 +85,7 @@ static void c002_ack_lands_after_a_short_outage_and_nothing_runs_again(void **st
     assert_inv(f, TS_INV_QUIET);
 }
 
-/* C-002: and for longer than a lease. Redelivery comes within L + S of the store's return, not at some restart. */
+/* C-002: and for longer than a lease. Redelivery comes within L + S of the store's return, not at some restart. (chasqui 26) */
 static void c002_job_whose_ack_was_lost_runs_again_soon_without_a_restart(void **state)
 {
     struct ts_fix *f = *state;
@@ -143,7 +142,7 @@ static void c002_connection_cut_at_the_ack_completes_the_job_once(void **state)
 }
 
 /* C-009: every command takes long, but renewal has its own connection and is not behind the others. On SQLite the
- * latency is a writer that holds the lock: c047 in sqlite_test.c. */
+ * latency is a writer that holds the lock: c047 in sqlite_test.c. (chronos 30) */
 static void c009_latency_on_every_command_costs_no_lease(void **state)
 {
     struct ts_fix *f = *state;

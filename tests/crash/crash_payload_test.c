@@ -126,7 +126,7 @@ static void c092_payload_and_result_of_any_bytes_make_the_round_trip(void **stat
     assert_inv(f, TS_INV_QUIET);
 }
 
-/* C-092: words may not hold every byte; what breaks the rule is refused, and nothing is written. */
+/* C-092: words may not hold every byte; what breaks the rule is refused, and nothing is written. (chasqui 7) */
 static void c092_ids_names_and_headers_that_break_a_rule_are_refused(void **state)
 {
     struct ts_fix *f = *state;
@@ -194,6 +194,7 @@ static void try_spec(const struct ts_fix *f, const lade_job_spec *spec, const ch
     assert_true(rc == -LADE_EINVAL || rc == -LADE_ETOOBIG);
 }
 
+/* chronos 14; chasqui 9, 10 */
 static void c096_numbers_of_a_job_at_and_beyond_every_edge(void **state)
 {
     struct ts_fix *f = *state;
@@ -288,6 +289,7 @@ static void c096_limits_of_looking_and_acting_are_checked(void **state)
     assert_int_equal(ts_rig_state(f->q, "one"), LADE_STATE_READY);
 }
 
+/* chronos 9, 31 */
 static void c096_numbers_of_options_and_workers_are_checked(void **state)
 {
     struct ts_fix *f = *state;

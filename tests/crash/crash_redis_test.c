@@ -286,7 +286,7 @@ static void c036_silently_dead_connections_are_noticed(void **state)
     assert_inv(f, TS_INV_QUIET);
 }
 
-/* C-038, C-039: the server is gone for a while and comes back empty; the worker was idle, then busy. */
+/* C-038, C-039: the server is gone for a while and comes back empty; the worker was idle, then busy. (chasqui 42) */
 static void c038_worker_resumes_after_outages_of_any_length(void **state)
 {
     struct ts_fix *f = *state;
@@ -371,7 +371,7 @@ static void c044_value_over_the_servers_limit_is_an_error_not_a_loop(void **stat
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 20);
 }
 
-/* At half of the lease a worker that waits for work renews, and that is all. */
+/* At half of the lease a worker that waits for work renews, and that is all. (chronos 39) */
 static void idle_worker_renews_and_asks_for_nothing_else(void **state)
 {
     struct ts_fix *f = *state;

@@ -35,7 +35,7 @@ static void raise_around_the_deadline(struct ts_fix *f, int i, int offset_ms)
     assert_true(state == LADE_STATE_READY || state == LADE_STATE_RETRYING);
 }
 
-/* C-014: either the retry or the hand-back wins, never both. */
+/* C-014: either the retry or the hand-back wins, never both. (chasqui 41) */
 static void c014_failure_at_the_end_of_the_grace_makes_one_transition(void **state)
 {
     struct ts_fix *f = *state;
@@ -52,6 +52,7 @@ static void c014_failure_at_the_end_of_the_grace_makes_one_transition(void **sta
     assert_inv(f, TS_INV_QUIET);
 }
 
+/* chronos 32 */
 static void term_hands_unfinished_and_prefetched_jobs_back_without_an_attempt(void **state)
 {
     struct ts_fix *f = *state;
@@ -117,7 +118,7 @@ static void give_store_back(struct ts_fix *f, sqlite3 *db)
     (void)sqlite3_close(db); /* rolls back */
 }
 
-/* Its calls have five minutes, which a stop does not wait for; neither when idle nor with a job to hand back. */
+/* Its calls have five minutes, which a stop does not wait for; neither when idle nor with a job to hand back. (chronos 34; chasqui 42) */
 static void term_with_the_store_away_does_not_wait_for_its_calls(void **state)
 {
     struct ts_fix *f = *state;

@@ -8,6 +8,8 @@
  * stopped (SIGSTOP) for longer than its lease and let go on, so that it comes back with results nobody wants. Beside,
  * old fences of killed workers are tried against the store while their jobs run elsewhere: each must be refused.
  * Prints numbers; exits 0 when the invariants hold.
+ *
+ * chronos 28
  */
 #include "support/rig_test.h"
 

@@ -53,6 +53,7 @@ static void enqueues_of_many_threads_share_commits_and_each_gets_its_own_answer(
     free(c);
 }
 
+/* chasqui 3 */
 static void one_bad_job_refuses_the_whole_call_before_anything_is_written(void **state)
 {
     struct ts_fix *f = *state;
@@ -66,6 +67,7 @@ static void one_bad_job_refuses_the_whole_call_before_anything_is_written(void *
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 0);
 }
 
+/* chronos 5; chasqui 4 */
 static void an_explicit_id_makes_enqueue_idempotent(void **state)
 {
     struct ts_fix *f = *state;
@@ -94,6 +96,7 @@ static void a_duplicate_in_a_batch_does_not_stop_the_others(void **state)
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 2);
 }
 
+/* chasqui 12 */
 static void a_payload_over_the_limit_is_refused_and_one_at_the_limit_is_not(void **state)
 {
     struct ts_fix *f = *state;
@@ -149,6 +152,7 @@ static void bad_urls_and_options_are_refused_by_name(void **state)
     assert_int_equal(lade_open(&q, "memory:", &bad, &err), -LADE_EINVAL);
 }
 
+/* chronos 9 */
 static void bad_arguments_of_lists_and_acts_are_refused(void **state)
 {
     struct ts_fix *f = *state;

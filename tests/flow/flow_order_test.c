@@ -103,6 +103,7 @@ static void higher_priorities_run_first_and_equals_in_order(void **state)
         assert_string_equal(seen.id[i], expected[i]);
 }
 
+/* chronos 18; chasqui 13 */
 static void delayed_jobs_run_when_due_and_not_before(void **state)
 {
     struct ts_fix *f = *state;
@@ -135,6 +136,7 @@ static void delayed_jobs_run_when_due_and_not_before(void **state)
     }
 }
 
+/* chronos 37 */
 static void strict_order_serves_a_later_queue_only_while_the_earlier_are_empty(void **state)
 {
     struct ts_fix *f = *state;
@@ -151,6 +153,7 @@ static void strict_order_serves_a_later_queue_only_while_the_earlier_are_empty(v
         assert_string_equal(seen.queue[i], i < 20 ? "high" : "low");
 }
 
+/* chronos 35, 36 */
 static void weighted_order_starves_no_queue_and_follows_the_weights(void **state)
 {
     struct ts_fix *f = *state;
@@ -173,7 +176,7 @@ static void weighted_order_starves_no_queue_and_follows_the_weights(void **state
     assert_in_range(light, 30, 150); /* 80 expected, six standard deviations */
 }
 
-/* Nothing starts after the pause has returned, so that the 100 ms of the contract are kept on any machine. */
+/* Nothing starts after the pause has returned, so that the 100 ms of the contract are kept on any machine. (chronos 39; chasqui 52) */
 static void pause_stops_a_queue_at_once_and_no_other(void **state)
 {
     struct ts_fix *f = *state;
@@ -198,7 +201,7 @@ static void pause_stops_a_queue_at_once_and_no_other(void **state)
     assert_true(TS_UNTIL(TS_SOON, count_seen() == 200));
 }
 
-/* C-071: jobs that fall due in a paused queue are ready when it is resumed, in their order. */
+/* C-071: jobs that fall due in a paused queue are ready when it is resumed, in their order. (chronos 39) */
 static void c071_jobs_fall_due_while_their_queue_is_paused(void **state)
 {
     struct ts_fix *f = *state;
@@ -222,7 +225,7 @@ static void c071_jobs_fall_due_while_their_queue_is_paused(void **state)
     }
 }
 
-/* Slow jobs spread: a second worker that is idle gets its share although the first was there before it. */
+/* Slow jobs spread: a second worker that is idle gets its share although the first was there before it. (chasqui 25) */
 static void prefetch_leaves_slow_jobs_to_an_idle_worker(void **state)
 {
     struct ts_fix *f = *state;
@@ -325,6 +328,7 @@ static void check_all_handed_back(struct ts_fix *f, int n)
     }
 }
 
+/* chronos 32 */
 static void stop_lets_handlers_finish_and_hands_the_prefetched_back(void **state)
 {
     struct ts_fix *f = *state;
@@ -357,6 +361,7 @@ static void second_stop_cancels_handlers_and_hands_everything_back(void **state)
     check_all_handed_back(f, 100);
 }
 
+/* chronos 32; chasqui 41 */
 static void shutdown_timeout_cancels_handlers_and_hands_them_back(void **state)
 {
     struct ts_fix *f = *state;
@@ -405,6 +410,7 @@ static bool is_quiet(struct lade_worker *w)
     return quiet;
 }
 
+/* chasqui 52 */
 static void quiet_worker_finishes_and_takes_no_more(void **state)
 {
     struct ts_fix *f = *state;

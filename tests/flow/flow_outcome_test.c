@@ -106,6 +106,7 @@ static lade_outcome check_everything(lade_job *job, void *ctx)
     return LADE_OK;
 }
 
+/* chronos 2 */
 static void handler_sees_all_that_was_enqueued_and_its_result_is_kept(void **state)
 {
     struct ts_fix *f = *state;
@@ -213,6 +214,7 @@ static void check_backoff(struct ts_fix *f, const char *id, lade_backoff backoff
     lade_job_view_free(v);
 }
 
+/* chronos 15; chasqui 28 */
 static void each_backoff_waits_as_it_says(void **state)
 {
     struct ts_fix *f = *state;
@@ -242,6 +244,7 @@ static int64_t custom_backoff(const lade_job *job, int attempt, void *ctx)
     return NS(100000) * attempt + *(int64_t *)ctx;
 }
 
+/* chronos 15 */
 static void function_of_the_worker_sets_the_backoff_and_the_handler_overrides_it(void **state)
 {
     struct ts_fix *f = *state;
@@ -257,6 +260,7 @@ static void function_of_the_worker_sets_the_backoff_and_the_handler_overrides_it
     assert_in_range(delay_of(f, "said"), 499998, 500000 + LATE_MS);
 }
 
+/* chronos 12; chasqui 27, 30 */
 static void retry_stops_after_max_attempts_with_every_error_kept(void **state)
 {
     struct ts_fix *f = *state;
@@ -290,6 +294,7 @@ static void retry_stops_after_max_attempts_with_every_error_kept(void **state)
 
 /* other outcomes --------------------------------------------------------------------------------------------------- */
 
+/* chronos 13, 16; chasqui 32 */
 static void dead_cancel_and_discard_end_a_job_at_once(void **state)
 {
     struct ts_fix *f = *state;
@@ -430,6 +435,7 @@ static void unique_key_is_held_until_done_start_or_ttl(void **state)
 
 /* what nobody can run ---------------------------------------------------------------------------------------------- */
 
+/* chronos 6 */
 static void job_without_a_handler_waits_and_spends_no_attempt(void **state)
 {
     struct ts_fix *f = *state;
@@ -454,6 +460,7 @@ static void put_raw(struct ts_fix *f, const char *id, const void *body, size_t n
     assert_int_equal(lq_put(f->q->store, &put, 1, NULL), 0);
 }
 
+/* chronos 6, 33; chasqui 22, 33 */
 static void corrupt_envelope_goes_to_the_dead_with_its_bytes_and_the_worker_lives(void **state)
 {
     struct ts_fix *f = *state;
@@ -498,7 +505,7 @@ static void corrupt_envelope_goes_to_the_dead_with_its_bytes_and_the_worker_live
     assert_int_equal(runs_now(), 1);
 }
 
-/* C-045 in small: what is over this worker's limit goes to the dead before it is decoded. */
+/* C-045 in small: what is over this worker's limit goes to the dead before it is decoded. (chasqui 33) */
 static void oversize_job_goes_to_the_dead_of_a_worker_with_a_smaller_limit(void **state)
 {
     struct ts_fix *f = *state;

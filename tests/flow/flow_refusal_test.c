@@ -29,6 +29,7 @@ static void assert_refused(struct ts_fix *f, const lade_flow_spec *spec, int cod
     assert_int_equal(lade_flow_list(f->q, &cursor, 1, v, &n, NULL), LADE_EMPTY);
 }
 
+/* chronos 50 */
 static void bad_jobs_are_refused(void **state)
 {
     struct ts_fix *f = *state;
@@ -60,6 +61,7 @@ static void bad_jobs_are_refused(void **state)
     assert_refused(f, &spec, -LADE_EINVAL, "on_failure: unique.key");
 }
 
+/* chronos 50 */
 static void bad_shapes_are_refused(void **state)
 {
     struct ts_fix *f = *state;

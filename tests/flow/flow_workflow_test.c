@@ -267,7 +267,7 @@ static void graph_runs_each_step_after_those_it_names(void **state)
     assert_result(f, id, 2, "b(c(),a(c()))"); /* c, a, b in the order they can run */
 }
 
-/* A delay counts from the end of the step before (chronos 42); the first may have a time. */
+/* A delay counts from the end of the step before (chronos 42); the first may have a time. (chronos 52) */
 static void delays_hold_each_step_back(void **state)
 {
     struct ts_fix *f = *state;
@@ -295,7 +295,7 @@ static void input_is_there_in_every_attempt(void **state)
     assert_result(f, id, 2, "c(b(a()))");
 }
 
-/* chronos 46: no result is a result of its own kind. */
+/* chronos 46: no result is a result of its own kind. (chronos 52) */
 static void step_without_result_is_a_hole(void **state)
 {
     struct ts_fix *f = *state;

@@ -358,6 +358,7 @@ static void encode_scripts(struct ls_redis_conn *c, void *ctx, bool repeat)
     }
 }
 
+/* chasqui 23 */
 static void scripts_are_loaded_again_after_the_server_forgot_them(void **state)
 {
     (void)state;

@@ -77,7 +77,7 @@ static void put_in_thread(void *arg)
     p->rc = lq_put(p->s, &p->put, 1, &p->err);
 }
 
-/* C-031: the job has run and is gone when the repeat comes; its id tells nothing any more. */
+/* C-031: the job has run and is gone when the repeat comes; its id tells nothing any more. (chasqui 18) */
 static void put_repeated_after_the_job_is_gone_does_not_add_it_again(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ static void limit_memory(const char *limit)
     assert_string_equal(srig_ask(line), "+OK\r\n");
 }
 
-/* C-018, C-019: nothing is half done at maxmemory, and what is there is worked off with no help. */
+/* C-018, C-019: nothing is half done at maxmemory, and what is there is worked off with no help. (chasqui 11, 64) */
 static void full_server_refuses_new_jobs_and_works_off_the_old(void **state)
 {
     (void)state;
@@ -141,6 +141,7 @@ static void foreign_key_stops_a_settle_before_anything_is_written(void **state)
     srig_settle_got(s, LQ_TO_COMPLETED, 0);
 }
 
+/* chronos 69 */
 static void namespace_of_another_is_refused_when_opening(void **state)
 {
     (void)state;
@@ -170,6 +171,7 @@ static void newer_format_is_refused_and_named(void **state)
     assert_int_equal(srig_take(s, "w", 1), 1);
 }
 
+/* chronos 69 */
 static void bad_namespace_is_refused(void **state)
 {
     (void)state;
@@ -275,6 +277,7 @@ static void largest_calls_work(void **state)
 
 /* server ---------------------------------------------------------------------------------------------------------- */
 
+/* chasqui 23 */
 static void scripts_the_server_forgot_are_loaded_again(void **state)
 {
     (void)state;

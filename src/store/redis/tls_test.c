@@ -52,6 +52,7 @@ static void open_tls(struct rig *r, const char *host, const char *options)
     rig_open(r, url, NULL);
 }
 
+/* chasqui 63 */
 static void known_ca_and_right_host_are_trusted(void **state)
 {
     (void)state;

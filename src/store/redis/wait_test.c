@@ -261,7 +261,7 @@ static void waits_in_a_row_share_one_blocking_command(void **state)
     assert_int_equal(count_blpops(), before);
 }
 
-/* C-070: jobs due at random moments, no other traffic: a wait until the time that the take told is enough. */
+/* C-070: jobs due at random moments, no other traffic: a wait until the time that the take told is enough. (chronos 38; chasqui 13) */
 static void due_jobs_are_taken_on_time(void **state)
 {
     (void)state;
