@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "bench/expr.h"
-#include "bench/hdr.h"
+#include "base/hdr.h"
 #include "bench/runner.h"
 #include "bench/stats.h"
 #include "bench/units.h"
@@ -125,7 +125,7 @@ static void histogram_agrees_with_exact_percentiles(void **state)
 
     static const double at[] = {0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999};
     int64_t *v = malloc(N * sizeof(*v));
-    struct bn_hdr *h = bn_hdr_make();
+    struct lb_hdr *h = lb_hdr_make();
     uint64_t x = 88172645463325252U;
     assert_non_null(v);
     assert_non_null(h);
@@ -134,36 +134,36 @@ static void histogram_agrees_with_exact_percentiles(void **state)
         x ^= x >> 7;
         x ^= x << 17;
         v[i] = (int64_t)exp((double)(x >> 11) / 9007199254740992.0 * log(1e10));
-        bn_hdr_add(h, v[i]);
+        lb_hdr_add(h, v[i]);
     }
     qsort(v, N, sizeof(*v), compare_i64);
-    assert_int_equal(bn_hdr_count(h), N);
-    assert_int_equal(bn_hdr_max(h), v[N - 1]);
+    assert_int_equal(lb_hdr_count(h), N);
+    assert_int_equal(lb_hdr_max(h), v[N - 1]);
     for (size_t i = 0; i < LB_ARRAY_LEN(at); i++) {
         double exact = (double)v[(size_t)ceil(at[i] * N) - 1];
-        double got = (double)bn_hdr_at(h, at[i]);
+        double got = (double)lb_hdr_at(h, at[i]);
         if (fabs(got - exact) > exact / 1000 + 1)
             fail_msg("%g: %.0f is not %.0f", at[i], got, exact);
     }
-    assert_int_equal(bn_hdr_at(h, 1), v[N - 1]);
-    bn_hdr_free(h);
+    assert_int_equal(lb_hdr_at(h, 1), v[N - 1]);
+    lb_hdr_free(h);
     free(v);
 }
 
 static void histogram_keeps_its_ends(void **state)
 {
     (void)state;
-    struct bn_hdr *h = bn_hdr_make();
-    assert_int_equal(bn_hdr_at(h, 0.5), 0);
-    bn_hdr_add(h, -5);
-    assert_int_equal(bn_hdr_at(h, 0.5), 0);
-    bn_hdr_add(h, BN_HDR_MAX_NS);
-    assert_int_equal(bn_hdr_overflow(h), 0);
-    bn_hdr_add(h, INT64_MAX);
-    assert_int_equal(bn_hdr_overflow(h), 1);
-    assert_int_equal(bn_hdr_count(h), 3);
-    assert_int_equal(bn_hdr_max(h), BN_HDR_MAX_NS);
-    bn_hdr_free(h);
+    struct lb_hdr *h = lb_hdr_make();
+    assert_int_equal(lb_hdr_at(h, 0.5), 0);
+    lb_hdr_add(h, -5);
+    assert_int_equal(lb_hdr_at(h, 0.5), 0);
+    lb_hdr_add(h, LB_HDR_MAX_NS);
+    assert_int_equal(lb_hdr_overflow(h), 0);
+    lb_hdr_add(h, INT64_MAX);
+    assert_int_equal(lb_hdr_overflow(h), 1);
+    assert_int_equal(lb_hdr_count(h), 3);
+    assert_int_equal(lb_hdr_max(h), LB_HDR_MAX_NS);
+    lb_hdr_free(h);
 }
 
 static bool look_up(void *ctx, const char *name, size_t n, uint64_t *out)

@@ -12,6 +12,7 @@ MAY = {
     "include": {"public"},
     "base": {"public", "base"},
     "rt": {"public", "base", "rt"},
+    "resque": {"public", "base", "resque"},
     "queue": {"public", "base", "rt", "queue"},
     "compose": {"public", "base", "rt", "queue", *STORES},
     "cli": {"public", "base", "cli"},

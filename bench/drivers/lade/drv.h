@@ -13,7 +13,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "bench/hdr.h"
+#include "base/hdr.h"
 #include "bench/info.h"
 
 struct drv_result {
@@ -22,7 +22,7 @@ struct drv_result {
     bool no_rate;
     double printed_rate;   /* 0 = as rate */
     uint64_t count, check; /* verified */
-    struct bn_hdr *hdr;    /* NULL = no latency */
+    struct lb_hdr *hdr;    /* NULL = no latency */
     json_t *extra;
 };
 
@@ -64,7 +64,7 @@ struct drv_sink {
         want; /* runs at which `marked_at` and `ended_at` are set; `done` is posted at want */
     _Atomic int64_t marked_at, ended_at;
     sem_t done;
-    struct bn_hdr *hdr; /* NULL = no latency wanted */
+    struct lb_hdr *hdr; /* NULL = no latency wanted */
 };
 
 bool drv_sink_init(struct drv_sink *s, uint64_t mark, uint64_t want, bool latency);

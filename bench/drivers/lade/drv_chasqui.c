@@ -116,7 +116,7 @@ struct handling {
     char result[4096];
     /* worker-latency */
     int64_t *due, *called; /* by number */
-    struct bn_hdr *by_call;
+    struct lb_hdr *by_call;
     uint64_t warmup;
 };
 
@@ -231,8 +231,8 @@ static lade_outcome take_latency(lade_job *job, void *ctx)
     if (i >= h->sink.want)
         return LADE_DEAD;
     if (i >= h->warmup) {
-        bn_hdr_add(h->sink.hdr, now - h->due[i]);
-        bn_hdr_add(h->by_call, now - h->called[i]);
+        lb_hdr_add(h->sink.hdr, now - h->due[i]);
+        lb_hdr_add(h->by_call, now - h->called[i]);
     }
     drv_ran(&h->sink, i);
     return LADE_OK;
@@ -264,7 +264,7 @@ static int run_latency(struct drv *d)
     uint64_t all = h.warmup + bench;
     h.due = calloc(all, sizeof(*h.due));
     h.called = calloc(all, sizeof(*h.called));
-    h.by_call = bn_hdr_make();
+    h.by_call = lb_hdr_make();
     int rc = open_adder(d, &a, 1);
     if (!h.due || !h.called || !h.by_call || !drv_sink_init(&h.sink, h.warmup, all, true))
         rc = drv_fail(d, "out of memory", NULL);
@@ -285,9 +285,9 @@ static int run_latency(struct drv *d)
     d->result.count = h.sink.runs;
     d->result.check = h.sink.sum;
     d->result.hdr = h.sink.hdr;
-    drv_extra(d, "call_p50", (double)bn_hdr_at(h.by_call, 0.5) / 1e3);
-    drv_extra(d, "call_p99", (double)bn_hdr_at(h.by_call, 0.99) / 1e3);
-    bn_hdr_free(h.by_call);
+    drv_extra(d, "call_p50", (double)lb_hdr_at(h.by_call, 0.5) / 1e3);
+    drv_extra(d, "call_p99", (double)lb_hdr_at(h.by_call, 0.99) / 1e3);
+    lb_hdr_free(h.by_call);
     free(h.due);
     free(h.called);
     close_adder(&a);

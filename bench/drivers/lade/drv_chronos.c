@@ -133,7 +133,7 @@ static lade_outcome take_timed(lade_job *job, void *ctx)
     if (!drv_pad_read(lade_job_payload(job), &ts, &number))
         return LADE_DEAD;
     if (ts > 0)
-        bn_hdr_add(s->hdr, lb_clock_wall() - ts);
+        lb_hdr_add(s->hdr, lb_clock_wall() - ts);
     drv_ran(s, number);
     return LADE_OK;
 }

@@ -31,7 +31,7 @@ static lade_outcome take_link(lade_job *job, void *ctx)
     if (!drv_pad_read(lade_job_payload(job), &ts, &number))
         return LADE_DEAD;
     if (number % f->size == f->size - 1)
-        bn_hdr_add(f->sink.hdr, lb_clock_wall() - ts);
+        lb_hdr_add(f->sink.hdr, lb_clock_wall() - ts);
     drv_ran(&f->sink, number);
     return LADE_OK;
 }
@@ -45,7 +45,7 @@ static lade_outcome take_member(lade_job *job, void *ctx)
     if (!drv_pad_read(lade_job_payload(job), &ts, &number))
         return LADE_DEAD;
     if (ts > 0)
-        bn_hdr_add(f->sink.hdr, lb_clock_wall() - ts);
+        lb_hdr_add(f->sink.hdr, lb_clock_wall() - ts);
     drv_ran(&f->sink, ts > 0 ? 0 : number);
     return LADE_OK;
 }

@@ -21,7 +21,7 @@ static lade_outcome take_wake(lade_job *job, void *ctx)
     uint64_t number = 0;
     if (!drv_pad_read(lade_job_payload(job), &ts, &number))
         return LADE_DEAD;
-    bn_hdr_add(k->sink.hdr, now - k->called);
+    lb_hdr_add(k->sink.hdr, now - k->called);
     drv_ran(&k->sink, number);
     (void)sem_post(&k->ran);
     return LADE_OK;

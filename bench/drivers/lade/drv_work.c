@@ -13,7 +13,7 @@
 bool drv_sink_init(struct drv_sink *s, uint64_t mark, uint64_t want, bool latency)
 {
     *s = (struct drv_sink){.mark = mark, .want = want};
-    s->hdr = latency ? bn_hdr_make() : NULL;
+    s->hdr = latency ? lb_hdr_make() : NULL;
     return sem_init(&s->done, 0, 0) == 0 && (!latency || s->hdr);
 }
 

@@ -78,19 +78,19 @@ void drv_extra(struct drv *d, const char *name, double v)
     (void)json_object_set_new(d->result.extra, name, json_real(v));
 }
 
-static json_t *describe_latency(const struct bn_hdr *h)
+static json_t *describe_latency(const struct lb_hdr *h)
 {
     static const struct {
         const char *name;
         double p;
     } at[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}};
 
-    if (!h || bn_hdr_count(h) == 0)
+    if (!h || lb_hdr_count(h) == 0)
         return json_null();
-    json_t *o = json_pack("{s:I,s:f,s:I}", "count", (json_int_t)bn_hdr_count(h), "max",
-                          (double)bn_hdr_max(h) / 1e3, "overflow", (json_int_t)bn_hdr_overflow(h));
+    json_t *o = json_pack("{s:I,s:f,s:I}", "count", (json_int_t)lb_hdr_count(h), "max",
+                          (double)lb_hdr_max(h) / 1e3, "overflow", (json_int_t)lb_hdr_overflow(h));
     for (size_t i = 0; i < LB_ARRAY_LEN(at); i++)
-        (void)json_object_set_new(o, at[i].name, json_real((double)bn_hdr_at(h, at[i].p) / 1e3));
+        (void)json_object_set_new(o, at[i].name, json_real((double)lb_hdr_at(h, at[i].p) / 1e3));
     return o;
 }
 
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         rc = complain("missing", "--set url=...");
     else if (rc == 0)
         rc = run(&d, fn);
-    bn_hdr_free(d.result.hdr);
+    lb_hdr_free(d.result.hdr);
     json_decref(d.result.extra);
     json_decref(d.params);
     return rc;

@@ -85,6 +85,11 @@ bool ls_redis_conn_is_up(const struct ls_redis_conn *c)
     return c->sock.fd >= 0;
 }
 
+int ls_redis_conn_fd(const struct ls_redis_conn *c)
+{
+    return c->sock.fd;
+}
+
 const char *ls_redis_conn_server(const struct ls_redis_conn *c)
 {
     return c->server;

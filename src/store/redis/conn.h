@@ -67,6 +67,8 @@ LADE_CHECKED int ls_redis_conn_connect(struct ls_redis_conn *c, int64_t deadline
 /* Drops the connection and all outstanding replies; the next use dials. */
 void ls_redis_conn_drop(struct ls_redis_conn *c);
 bool ls_redis_conn_is_up(const struct ls_redis_conn *c);
+/* Its descriptor, for a loop that watches many connections and then awaits with deadline 0; -1 = not connected. */
+int ls_redis_conn_fd(const struct ls_redis_conn *c);
 
 /* Of the last successful connect, "redis 7.0.15"; "" before. */
 const char *ls_redis_conn_server(const struct ls_redis_conn *c);

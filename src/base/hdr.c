@@ -5,11 +5,11 @@
  *
  * so a counter of shift s holds 2^s neighbours and its middle is off by at most 1/2048 of the value.
  */
-#include "bench/hdr.h"
+#include "base/hdr.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/mem.h"
@@ -17,18 +17,18 @@
 #define HALF   1024
 #define SHIFTS 33 /* 2^(10 + 32) ns are more than an hour */
 
-struct bn_hdr {
-    _Atomic uint64_t count, overflow;
+struct lb_hdr {
+    _Atomic uint64_t count, overflow, sum;
     _Atomic int64_t max;
     _Atomic uint64_t at[SHIFTS * HALF + HALF];
 };
 
-struct bn_hdr *bn_hdr_make(void)
+struct lb_hdr *lb_hdr_make(void)
 {
-    return lb_calloc(1, sizeof(struct bn_hdr));
+    return lb_calloc(1, sizeof(struct lb_hdr));
 }
 
-void bn_hdr_free(struct bn_hdr *h)
+void lb_hdr_free(struct lb_hdr *h)
 {
     lb_free(h);
 }
@@ -46,40 +46,53 @@ static int64_t middle_of(size_t index)
     return low + (((int64_t)1 << shift) - 1) / 2;
 }
 
-void bn_hdr_add(struct bn_hdr *h, int64_t ns)
+void lb_hdr_add(struct lb_hdr *h, int64_t ns)
 {
     if (ns < 0)
         ns = 0;
-    if (ns > BN_HDR_MAX_NS) {
+    if (ns > LB_HDR_MAX_NS) {
         atomic_fetch_add_explicit(&h->overflow, 1, memory_order_relaxed);
-        ns = BN_HDR_MAX_NS;
+        ns = LB_HDR_MAX_NS;
     }
     atomic_fetch_add_explicit(&h->at[index_of((uint64_t)ns)], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&h->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->sum, (uint64_t)ns, memory_order_relaxed);
     int64_t max = atomic_load_explicit(&h->max, memory_order_relaxed);
     while (ns > max && !atomic_compare_exchange_weak_explicit(
                            &h->max, &max, ns, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
-uint64_t bn_hdr_count(const struct bn_hdr *h)
+uint64_t lb_hdr_count(const struct lb_hdr *h)
 {
     return h->count;
 }
 
-uint64_t bn_hdr_overflow(const struct bn_hdr *h)
+uint64_t lb_hdr_overflow(const struct lb_hdr *h)
 {
     return h->overflow;
 }
 
-int64_t bn_hdr_max(const struct bn_hdr *h)
+int64_t lb_hdr_max(const struct lb_hdr *h)
 {
     return h->max;
 }
 
-int64_t bn_hdr_at(const struct bn_hdr *h, double p)
+double lb_hdr_mean(const struct lb_hdr *h)
 {
-    uint64_t rank = (uint64_t)ceil(p * (double)h->count);
+    return h->count ? (double)h->sum / (double)h->count : 0;
+}
+
+void lb_hdr_clear(struct lb_hdr *h)
+{
+    if (h->count > 0)
+        memset(h, 0, sizeof(*h));
+}
+
+int64_t lb_hdr_at(const struct lb_hdr *h, double p)
+{
+    double exact = p * (double)h->count;
+    uint64_t rank = (uint64_t)exact + (exact > (double)(uint64_t)exact);
     uint64_t seen = 0;
     if (h->count == 0)
         return 0;
