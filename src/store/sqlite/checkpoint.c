@@ -5,9 +5,9 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "rt/seam.h"
+#include "store/sqlite/sqlite_impl.h"
 
 #define PAGE_BYTES    4096
-#define FOLD_PAGES    4000 /* 16 MiB */
 #define RESTART_PAGES (LS_SQLITE_LOG_LIMIT / PAGE_BYTES)
 #define NOTICE_PAGES  (2 * RESTART_PAGES)
 
@@ -72,16 +72,22 @@ static void wait_for_readers(struct ls_sqlite_fold *f, struct ls_sqlite_db *db)
     lr_sleep_until(lb_deadline_in(PAUSE));
 }
 
-void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite_db *db,
-                         struct ls_sqlite_db *beat)
+/* First what takes long and needs no lock. Another process may be at it: then it is waited for a moment. False: in vain. */
+static bool fold_first(struct ls_sqlite_db *db, int *log, int *folded)
+{
+    int64_t deadline = lb_deadline_in(PATIENCE_MIN);
+    int rc;
+    while ((rc = fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, log, folded)) == SQLITE_BUSY &&
+           lb_clock_mono() < deadline)
+        lr_sleep_until(lb_deadline_in(LADE_MILLISECOND));
+    return rc == SQLITE_OK;
+}
+
+/* The log is at a length at which the leader does not leave it to others. */
+static void fold_here(struct ls_sqlite_fold *f, struct ls_sqlite_db *db)
 {
     int log = 0, folded = 0;
-    int beaten = __atomic_exchange_n(&beat->log_pages, 0, __ATOMIC_RELAXED);
-    int pages = LB_MAX(__atomic_load_n(&db->log_pages, __ATOMIC_RELAXED), beaten);
-    if (pages < FOLD_PAGES)
-        return;
-    /* First what takes long and needs no lock. BUSY: another process is at it. */
-    if (fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded) != SQLITE_OK)
+    if (!fold_first(db, &log, &folded))
         return;
     if (log < RESTART_PAGES) {
         if (folded == log)
@@ -96,9 +102,26 @@ void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite_db *db,
     }
 }
 
-void ls_sqlite_fold_restart(struct ls_sqlite_db *db)
+void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite *s)
 {
-    (void)fold_back(db, SQLITE_CHECKPOINT_RESTART, PATIENCE_MAX, NULL, NULL);
+    struct ls_sqlite_db *db = &s->writer.db;
+    int beaten = __atomic_exchange_n(&s->beat.log_pages, 0, __ATOMIC_RELAXED);
+    int pages = LB_MAX(__atomic_load_n(&db->log_pages, __ATOMIC_RELAXED), beaten);
+    if (pages < LS_SQLITE_TEND_FIRST)
+        return;
+    bool tended = ls_sqlite_tender_ask(&s->tender, pages);
+    if (pages < (tended ? RESTART_PAGES : LS_SQLITE_TEND_END))
+        return;
+    lr_mutex_lock(&s->tender.pass);
+    fold_here(f, db);
+    lr_mutex_unlock(&s->tender.pass);
+}
+
+void ls_sqlite_fold_restart(struct ls_sqlite *s)
+{
+    lr_mutex_lock(&s->tender.pass);
+    (void)fold_back(&s->writer.db, SQLITE_CHECKPOINT_RESTART, PATIENCE_MAX, NULL, NULL);
+    lr_mutex_unlock(&s->tender.pass);
 }
 
 static void describe(int pages, const char *path, char *text, size_t size)
@@ -118,12 +141,14 @@ bool ls_sqlite_fold_take_notice(struct ls_sqlite_fold *f, const char *path, char
     return pages > 0;
 }
 
-bool ls_sqlite_fold_look(struct ls_sqlite_db *db, char *text, size_t size)
+bool ls_sqlite_fold_look(struct ls_sqlite *s, struct ls_sqlite_db *db, char *text, size_t size)
 {
     int log = 0, folded = 0;
-    if (fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded) != SQLITE_OK ||
-        log < NOTICE_PAGES || folded == log)
+    lr_mutex_lock(&s->tender.pass);
+    int rc = fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded);
+    lr_mutex_unlock(&s->tender.pass);
+    if (rc != SQLITE_OK || log < NOTICE_PAGES || folded == log)
         return false;
-    describe(log, db->path, text, size);
+    describe(log, s->path, text, size);
     return true;
 }

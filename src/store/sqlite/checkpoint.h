@@ -5,7 +5,8 @@
  * from it. With a dashboard and a few listings in loops somebody always does, and the log grows without end (C-048).
  * Hence three stages, after each commit of the writer and at each sweep of a worker, by the pages that the log has:
  *
- *     16 MiB   folded back as far as the readers of the moment allow. Waits for nobody.
+ *      4 MiB   folded back as far as the readers of the moment allow, by a thread beside the writer (tender.h), which has the log
+ *              start over at 16 MiB. Where that cannot be had, the leader does the same from 16 MiB on, waiting for nobody.
  *     32 MiB   then the readers of the moment are waited for, with the write lock held: those that come meanwhile read
  *              from the file, so it takes as long as the longest transaction that is open. When it takes longer than
  *              patience allows, the lock is let go for a moment, for heartbeats of other processes, and the next commit
@@ -26,6 +27,8 @@
 
 #define LS_SQLITE_LOG_LIMIT (32 << 20) /* bytes; readers are waited for beyond this */
 
+struct ls_sqlite;
+
 struct ls_sqlite_fold {
     int64_t patience;
     int marked;  /* pages folded back when a wait was in vain; -1 = none was */
@@ -38,15 +41,14 @@ struct ls_sqlite_fold {
 void ls_sqlite_checkpoint_count(struct ls_sqlite_db *db);
 
 void ls_sqlite_fold_init(struct ls_sqlite_fold *f);
-/* After a commit on db, with no transaction open; `beat` is the connection whose commits are not followed by this. */
-void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite_db *db,
-                         struct ls_sqlite_db *beat);
+/* After a commit of the writer, with no transaction open. */
+void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite *s);
 /* For a full disk: whatever the length, waits a little for readers, and the log is written from its start again. */
-void ls_sqlite_fold_restart(struct ls_sqlite_db *db);
+void ls_sqlite_fold_restart(struct ls_sqlite *s);
 /* True when there is something to tell, once; the text says what and what to do. */
 bool ls_sqlite_fold_take_notice(struct ls_sqlite_fold *f, const char *path, char *text,
                                 size_t size);
 /* True when the log is far beyond its limit and somebody reads in it now; the text as above. For lade doctor. */
-bool ls_sqlite_fold_look(struct ls_sqlite_db *db, char *text, size_t size);
+bool ls_sqlite_fold_look(struct ls_sqlite *s, struct ls_sqlite_db *db, char *text, size_t size);
 
 #endif

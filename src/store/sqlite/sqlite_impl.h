@@ -5,6 +5,7 @@
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/sqlite/db.h"
+#include "store/sqlite/tender.h"
 #include "store/sqlite/waiters.h"
 #include "store/sqlite/writer.h"
 
@@ -15,6 +16,8 @@ struct ls_sqlite {
     bool full;       /* synchronous=full */
 
     struct ls_sqlite_writer writer; /* every op that writes, but renew */
+
+    struct ls_sqlite_tender tender; /* folds the log back beside the writer */
 
     struct lr_mutex beat_lock;
     struct ls_sqlite_db beat; /* guarded by: beat_lock */

@@ -5,9 +5,10 @@
  *     renew                   -> op_lease.c                                    the heartbeat's own
  *     count, get, list, ...   -> op_list.c                                     the readers' connection
  *     wait, wake              -> waiters.c -> bell.c
+ *     folding the log back    -> tender.c                                      the tender's own, once there is much to fold
  *
- * Locks, outermost first: beat_lock, read_lock and writer.lock are never held together; waiters.lock is taken inside any
- * of them.
+ * Locks, outermost first: beat_lock, read_lock and writer.lock are never held together; waiters.lock and tender.lock are taken
+ * inside any of them. Who leads the writer may wait for tender.pass; the tender never waits for the writer with it.
  */
 #include "store/sqlite/sqlite_store.h"
 
@@ -102,6 +103,7 @@ static int open_store(struct lq_store *store, lade_err *err)
         return rc;
     }
     ls_sqlite_writer_init(&s->writer, s);
+    ls_sqlite_tender_init(&s->tender, s);
     lr_mutex_init(&s->beat_lock);
     lr_mutex_init(&s->read_lock);
     return 0;
@@ -111,6 +113,7 @@ static void close_store(struct lq_store *store)
 {
     struct ls_sqlite *s = ls_sqlite_of(store);
     ls_sqlite_waiters_fini(&s->waiters);
+    ls_sqlite_tender_fini(&s->tender);
     ls_sqlite_writer_fini(&s->writer);
     close_all(s);
     lr_mutex_fini(&s->read_lock);

@@ -113,7 +113,7 @@ static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
     if (r->rc != -LADE_ENOSPACE)
         return;
     /* Folded back, the log is written again from its start. Room for that was reserved in the file. */
-    ls_sqlite_fold_restart(&w->db);
+    ls_sqlite_fold_restart(w->tx.s);
     r->rc = try_again(w, r);
     if (r->rc != -LADE_ENOSPACE || !r->op->frees)
         return;
@@ -161,6 +161,17 @@ static void let_beat_pass(struct ls_sqlite_writer *w)
         ;
 }
 
+/* With the lock held: the oldest that waits leads next. */
+static void pass_on(struct ls_sqlite_writer *w)
+{
+    w->led = !lb_list_is_empty(&w->queue);
+    if (!w->led)
+        return;
+    struct request *next = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
+    next->leads = true;
+    lr_cond_wake_one(&next->changed);
+}
+
 /* One round, with the lock held at entry and exit. `self` is no longer in the queue. */
 static void lead(struct ls_sqlite_writer *w, struct request *self)
 {
@@ -174,24 +185,36 @@ static void lead(struct ls_sqlite_writer *w, struct request *self)
     if (self->rc == 0) {
         while (n < LS_SQLITE_GROUP_MAX && jobs < LS_SQLITE_GROUP_JOBS &&
                !lb_list_is_empty(&w->queue)) {
-            r[n] = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
+            struct request *next = LB_CONTAINER_OF(w->queue.next, struct request, node);
+            if (!next->op)
+                break; /* who holds the writer, see ls_sqlite_writer_hold, comes alone */
+            lb_list_del(&next->node);
+            r[n] = next;
             jobs += r[n++]->op->jobs;
         }
         lr_mutex_unlock(&w->lock);
         finish(w, r, n);
-        ls_sqlite_fold_tend(&w->fold, &w->db, &w->tx.s->beat);
+        ls_sqlite_fold_tend(&w->fold, w->tx.s);
         lr_mutex_lock(&w->lock);
     }
     for (size_t i = 1; i < n; i++) {
         r[i]->done = true;
         lr_cond_wake_one(&r[i]->changed);
     }
-    w->led = !lb_list_is_empty(&w->queue);
-    if (w->led) {
-        struct request *next = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
-        next->leads = true;
-        lr_cond_wake_one(&next->changed);
+    pass_on(w);
+}
+
+/* With the lock held: true when r leads; else a leader has done it. A leader ends in bounded time. */
+static bool wait_turn(struct ls_sqlite_writer *w, struct request *r)
+{
+    if (!w->led) {
+        w->led = r->leads = true;
+        return true;
     }
+    lb_list_push_back(&w->queue, &r->node);
+    while (!r->done && !r->leads)
+        (void)lr_cond_wait(&r->changed, &w->lock, LB_FOREVER);
+    return r->leads;
 }
 
 int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err *err)
@@ -201,19 +224,28 @@ int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err
         .op = op, .err = err, .deadline = lb_deadline_in(s->busy_ms * LADE_MILLISECOND)};
     lr_cond_init(&r.changed);
     lr_mutex_lock(&w->lock);
-    if (!w->led) {
-        w->led = r.leads = true;
-    } else {
-        lb_list_push_back(&w->queue, &r.node);
-        while (!r.done && !r.leads)
-            (void)lr_cond_wait(&r.changed, &w->lock,
-                               LB_FOREVER); /* a leader ends in bounded time */
-    }
-    if (r.leads)
+    if (wait_turn(w, &r))
         lead(w, &r);
     lr_mutex_unlock(&w->lock);
     lr_cond_fini(&r.changed);
     return r.rc;
+}
+
+void ls_sqlite_writer_hold(struct ls_sqlite_writer *w)
+{
+    struct request r = {0};
+    lr_cond_init(&r.changed);
+    lr_mutex_lock(&w->lock);
+    LB_CHECK(wait_turn(w, &r));
+    lr_mutex_unlock(&w->lock);
+    lr_cond_fini(&r.changed);
+}
+
+void ls_sqlite_writer_release(struct ls_sqlite_writer *w)
+{
+    lr_mutex_lock(&w->lock);
+    pass_on(w);
+    lr_mutex_unlock(&w->lock);
 }
 
 void ls_sqlite_writer_beat_begin(struct ls_sqlite_writer *w)

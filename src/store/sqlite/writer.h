@@ -60,6 +60,10 @@ LADE_CHECKED int ls_sqlite_writer_pin(struct ls_sqlite_writer *w, lade_err *err)
 /* Runs the op in a transaction, alone or with others. Its result, or a failure of the transaction. */
 LADE_CHECKED int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err *err);
 
+/* From hold to release no op of this process runs: those that come wait. Ends in bounded time, as ops do. */
+void ls_sqlite_writer_hold(struct ls_sqlite_writer *w);
+void ls_sqlite_writer_release(struct ls_sqlite_writer *w);
+
 /* Around a heartbeat's transaction. */
 void ls_sqlite_writer_beat_begin(struct ls_sqlite_writer *w);
 void ls_sqlite_writer_beat_end(struct ls_sqlite_writer *w);
