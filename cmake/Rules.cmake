@@ -117,7 +117,8 @@ function(lade_embed target symbol)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.c)
   set(files)
   foreach(f ${ARGN})
-    list(APPEND files ${CMAKE_CURRENT_SOURCE_DIR}/${f})
+    get_filename_component(f ${f} ABSOLUTE)
+    list(APPEND files ${f})
   endforeach()
   add_custom_command(OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DSYMBOL=${symbol} "-DFILES=${files}" -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake

@@ -1,7 +1,7 @@
 /*
  * contract.c - contract STORE [PATTERN]: runs the contract suite on one store
  *
- * STORE is the name in the table of stores, or redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
+ * STORE is the name in the table of stores, or redis-scripts, redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
  */
 #include "flow_kit.h"
 
@@ -50,6 +50,15 @@ static size_t add_tests(const struct ct_group *group, const char *pattern, struc
     return n;
 }
 
+/* For a user who may call no functions, so that all goes by scripts. */
+static bool forbid_functions(void)
+{
+    char reply[64];
+    return ts_redis_ask(&ct.redis, "ACL SETUSER default -function -fcall -fcall_ro", reply,
+                        sizeof(reply)) &&
+           strcmp(reply, "+OK\r\n") == 0;
+}
+
 /* C-028: the whole suite over a line that cuts what it carries into pieces of 1 byte, or of 1 to 64 at random. */
 static bool start_redis(const char *way)
 {
@@ -57,6 +66,8 @@ static bool start_redis(const char *way)
         return false;
     if (!*way)
         return true;
+    if (strcmp(way, "-scripts") == 0)
+        return forbid_functions();
     proxy = ts_proxy_start(ct.redis.socket);
     if (!proxy)
         return false;

@@ -386,8 +386,8 @@ static void idle_worker_renews_and_asks_for_nothing_else(void **state)
     ts_nap_ms(5000);
     assert_true(ts_redis_ask(&f->r.redis, "INFO commandstats", reply, sizeof(reply)));
     int64_t took_ms = (lb_clock_mono() - began) / NS(1);
-    const char *at = strstr(reply, "cmdstat_evalsha:calls=");
-    long n = at ? strtol(at + strlen("cmdstat_evalsha:calls="), NULL, 10) : 0;
+    const char *at = strstr(reply, "cmdstat_fcall:calls=");
+    long n = at ? strtol(at + strlen("cmdstat_fcall:calls="), NULL, 10) : 0;
     print_message("%ld commands in %lld ms\n", n, (long long)took_ms);
     assert_true(n >= 1);
     /* A machine that stands still for a second costs it its lease, and some commands; looking each second cost far more. */

@@ -10,8 +10,8 @@
  *
  * A thread of the test process forwards whole RESP messages: it knows which reply belongs to which request, so rules
  * can pick one request of a pipeline. A rule matches when its text occurs in the first arguments of a request, joined by
- * blanks: "HELLO 3", "SCRIPT LOAD", or, for EVALSHA, "EVALSHA <sha> <title>" once the script was
- * seen in a SCRIPT LOAD. The first rule that matches decides.
+ * blanks: "HELLO 3", "SCRIPT LOAD", or, for a function "FCALL -- take.lua FCALL lade_..._take", or, for EVALSHA,
+ * "EVALSHA <sha> <title>" once the script was seen in a SCRIPT LOAD. The first rule that matches decides.
  *
  * Thread safety: all, from any thread; start and stop by the owner.
  */

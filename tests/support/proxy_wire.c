@@ -144,6 +144,14 @@ int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *ou
         ts_wire_describe(p, n, out + k, size - (size_t)k);
         return -1;
     }
+    if (arg && (is_word(verb, len, "FCALL") || is_word(verb, len, "FCALL_RO"))) {
+        size_t skip = LB_MIN(len1, TS_WIRE_LIBRARY);
+        int k = snprintf(out, size, "%.*s -- %.*s.lua ", (int)len, verb,
+                         (int)LB_MIN(len1 - skip, 64), arg + skip);
+        LB_CHECK(k > 0 && (size_t)k < size);
+        ts_wire_describe(p, n, out + k, size - (size_t)k);
+        return -1;
+    }
     ts_wire_describe(p, n, out, size);
     if (!is_word(verb, len, "SCRIPT") || !is_word(arg, len1, "LOAD") || s->n == TS_WIRE_SCRIPTS_MAX)
         return -1;

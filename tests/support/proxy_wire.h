@@ -25,6 +25,7 @@ const char *ts_wire_arg(const char *p, size_t n, size_t i, size_t *out);
  * ("-- take.lua - ..."). Those beyond the table stay nameless. */
 #define TS_WIRE_SHA         40
 #define TS_WIRE_SCRIPTS_MAX 128
+#define TS_WIRE_LIBRARY     22 /* "lade_", 16 digits, "_": what stands before an op in the name of a function */
 
 struct ts_wire_script {
     char sha[TS_WIRE_SHA + 1];
@@ -36,7 +37,7 @@ struct ts_wire_scripts {
     size_t n;
 };
 
-/* Describes a request; for EVALSHA the title of its script stands after the sha. Returns the number of the script
+/* Describes a request; for EVALSHA the title of its script stands after the sha, for FCALL "-- OP.lua" before the name. Returns the number of the script
  * when the request loads one, to be given to ts_wire_loaded with the reply; else -1. `size` at least 512. */
 int ts_wire_request(struct ts_wire_scripts *s, const char *p, size_t n, char *out, size_t size);
 void ts_wire_loaded(struct ts_wire_scripts *s, int script, const char *reply, size_t n);

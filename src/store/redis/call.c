@@ -113,7 +113,8 @@ static int remedy(struct try *t, const struct verdict *v)
             return rc;
         t->reloaded = true;
         bool again;
-        rc = ls_redis_conn_load_scripts(c, t->deadline, &again, t->err);
+        rc = ls_redis_scripts_load(c, v->refusal == LS_REDIS_REFUSED_FUNCTIONS, t->deadline, &again,
+                                   t->err);
         return rc == 0 || again ? 1 : rc;
     }
     case LS_REDIS_REMEDY_NONE:

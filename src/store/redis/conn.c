@@ -171,18 +171,6 @@ struct ls_redis_cmd *ls_redis_conn_begin(struct ls_redis_conn *c, size_t args_hi
     return &c->cmd;
 }
 
-struct ls_redis_cmd *ls_redis_script_begin(struct ls_redis_conn *c, size_t i, size_t n_keys,
-                                           size_t args_hint)
-{
-    const struct ls_redis_script_table *t = c->config.scripts;
-    LB_CHECK(t && i < t->n);
-    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3 + args_hint);
-    ls_redis_arg_str(cmd, t->script[i].flags & LS_REDIS_SCRIPT_READS ? "EVALSHA_RO" : "EVALSHA");
-    ls_redis_arg(cmd, c->sha[i], LS_REDIS_SHA_LEN);
-    ls_redis_arg_u64(cmd, n_keys);
-    return cmd;
-}
-
 /* failures --------------------------------------------------------------------------------------------------------- */
 
 /* The text of reply i when that is an error, else empty. */

@@ -56,7 +56,8 @@ struct ls_redis_conn {
     struct ls_redis_pace pace;                  /* of dialing; back to 0 by a call that succeeds */
     uint64_t generation;
     char server[64];
-    char (*sha)[LS_REDIS_SHA_LEN + 1]; /* one each script of the table */
+    bool by_digest;                    /* scripts are called by EVALSHA: no library, or refused */
+    char (*sha)[LS_REDIS_SHA_LEN + 1]; /* then one each script of the table */
 };
 
 static inline int64_t ls_redis_conn_hurried(const struct ls_redis_conn *c, int64_t deadline)
@@ -72,9 +73,13 @@ LADE_CHECKED int ls_redis_conn_exchange(struct ls_redis_conn *c, const char *whe
                                         int64_t deadline, lade_err *err);
 struct lb_slice ls_redis_conn_span(const struct ls_redis_conn *c, size_t i);
 
-/* connect.c */
-LADE_CHECKED int ls_redis_conn_load_scripts(struct ls_redis_conn *c, int64_t deadline, bool *again,
-                                            lade_err *err);
+/* script.c */
+/* After a connect: loads what cannot be called before it is loaded. *again: another try may go better. */
+LADE_CHECKED int ls_redis_scripts_greet(struct ls_redis_conn *c, int64_t deadline, bool *again,
+                                        lade_err *err);
+/* The server knows the scripts no more, or did never: loads them. functions_refused: this user may not call functions. */
+LADE_CHECKED int ls_redis_scripts_load(struct ls_redis_conn *c, bool functions_refused,
+                                       int64_t deadline, bool *again, lade_err *err);
 
 /* pace: call.c */
 /* Plans the next try 50 ms to 2 s from now, longer each time. */

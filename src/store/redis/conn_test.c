@@ -24,7 +24,7 @@ static const struct ls_redis_script scripts[] = {
     {"add", ADD, sizeof(ADD) - 1, 0},
     {"get", GET, sizeof(GET) - 1, LS_REDIS_SCRIPT_READS},
 };
-static const struct ls_redis_script_table table = {scripts, LB_ARRAY_LEN(scripts)};
+static const struct ls_redis_script_table table = {.script = scripts, .n = LB_ARRAY_LEN(scripts)};
 
 static void ask(const char *line)
 {
@@ -382,7 +382,7 @@ static void script_that_does_not_compile_fails_the_connect_with_its_reason(void 
 {
     (void)state;
     static const struct ls_redis_script bad[] = {{"bad", "return +", 8, 0}};
-    static const struct ls_redis_script_table bad_table = {bad, 1};
+    static const struct ls_redis_script_table bad_table = {.script = bad, .n = 1};
     struct rig r;
     rig_open(&r, server.url, &(struct ls_redis_conn_config){.scripts = &bad_table});
     assert_int_equal(rig_run(&r, "PING", 5 * LADE_SECOND), -LADE_EPROTO);

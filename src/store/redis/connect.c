@@ -1,7 +1,7 @@
 /*
  * connect.c - from nothing to a connection that is ready for commands
  *
- * dial -> HELLO 3 [AUTH] [SETNAME], SELECT -> version -> SCRIPT LOAD ...
+ * dial -> HELLO 3 [AUTH] [SETNAME], SELECT -> version -> scripts, where they must be loaded ahead (script.c)
  *          | refused as unknown, forbidden or unsupported
  *          +-> [AUTH], CLIENT SETNAME, SELECT, INFO server -> version -> ...        (protocol 2)
  *
@@ -227,35 +227,6 @@ static int greet(struct attempt *a)
     return rc < 0 ? rc : read_hello(a);
 }
 
-int ls_redis_conn_load_scripts(struct ls_redis_conn *c, int64_t deadline, bool *again,
-                               lade_err *err)
-{
-    const struct ls_redis_script_table *t = c->config.scripts;
-    struct attempt a = {.c = c, .deadline = deadline, .err = err};
-    *again = false;
-    if (!t || t->n == 0)
-        return 0;
-    for (size_t i = 0; i < t->n; i++) {
-        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
-        ls_redis_arg_str(cmd, "SCRIPT");
-        ls_redis_arg_str(cmd, "LOAD");
-        ls_redis_arg(cmd, t->script[i].source, t->script[i].source_len);
-        ls_redis_cmd_end(cmd);
-    }
-    int rc = exchange(&a);
-    if (rc == 0)
-        rc = check_replies(&a, 0);
-    *again = a.again;
-    for (size_t i = 0; rc == 0 && i < t->n; i++) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
-        struct lb_slice sha = ls_redis_read_bytes(&cur);
-        if (cur.bad || sha.n != LS_REDIS_SHA_LEN)
-            return ls_redis_conn_fail_reply(c, "SCRIPT LOAD", err);
-        memcpy(c->sha[i], sha.p, LS_REDIS_SHA_LEN);
-    }
-    return rc;
-}
-
 /* connect ---------------------------------------------------------------------------------------------------------- */
 
 /* Nobody listens there, and nobody ever did as far as we know. */
@@ -279,7 +250,7 @@ static int try_once(struct attempt *a)
     c->handshaking = true;
     rc = greet(a);
     if (rc == 0)
-        rc = ls_redis_conn_load_scripts(c, a->deadline, &a->again, a->err);
+        rc = ls_redis_scripts_greet(c, a->deadline, &a->again, a->err);
     c->handshaking = false;
     if (rc < 0) {
         ls_redis_conn_drop(c);

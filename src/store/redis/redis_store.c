@@ -42,11 +42,14 @@
     extern const char ls_redis_lua_##lower[]; \
     extern const size_t ls_redis_lua_##lower##_len;
 SCRIPTS(DECLARE)
+extern const char ls_redis_library[];
+extern const size_t ls_redis_library_len;
 
 /* The lengths are constants of other files, so the table is filled when the first store opens: see fill_scripts. */
 #define ENTRY(upper, lower, what) [LS_REDIS_LUA_##upper] = {#lower, ls_redis_lua_##lower, 0, what},
 static struct ls_redis_script script[LS_REDIS_N_LUA] = {SCRIPTS(ENTRY)};
-const struct ls_redis_script_table ls_redis_scripts = {script, LS_REDIS_N_LUA};
+struct ls_redis_script_table ls_redis_scripts = {
+    .script = script, .n = LS_REDIS_N_LUA, .library = ls_redis_library};
 static pthread_once_t scripts_once = PTHREAD_ONCE_INIT;
 
 static void fill_scripts(void)
@@ -54,6 +57,8 @@ static void fill_scripts(void)
 #define LENGTH(upper, lower, what) \
     script[LS_REDIS_LUA_##upper].source_len = ls_redis_lua_##lower##_len;
     SCRIPTS(LENGTH)
+    ls_redis_scripts.library_len = ls_redis_library_len;
+    ls_redis_library_name(&ls_redis_scripts);
 }
 
 int64_t ls_redis_deadline(const struct ls_redis_store *s)

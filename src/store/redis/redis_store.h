@@ -1,8 +1,8 @@
 /*
  * redis_store.h - the store on a Redis (7.0 or later) or Valkey (7.2 or later) server
  *
- * Every op is one Lua script, so it happens wholly or not at all; the time is the server's. The layout is in keys.h, each
- * script says what it does at its top.
+ * Every op is one Lua function, so it happens wholly or not at all; the time is the server's. The layout is in keys.h, each
+ * file in lua/ says what it does at its top.
  *
  * Connections of one open store, each opened when first needed:
  *     1 for put and for operators (get, list, act, ...); all that a producer has

@@ -39,6 +39,8 @@ static const struct {
                                  "has an ACL that forbids it; extend the user's rules"},
     [LS_REDIS_REFUSED_NOSCRIPT] = {LADE_EUNAVAILABLE, LS_REDIS_REMEDY_RELOAD,
                                    "keeps forgetting scripts; something flushes them"},
+    [LS_REDIS_REFUSED_FUNCTIONS] = {LADE_EACCESS, LS_REDIS_REMEDY_RELOAD,
+                                    "has an ACL that forbids functions; extend the user's rules"},
     [LS_REDIS_REFUSED_WRONGTYPE] =
         {LADE_EFOREIGN, LS_REDIS_REMEDY_NONE,
          "has a key of that name that is not lade's; use another namespace"},
@@ -99,6 +101,8 @@ static const struct mark code_word[] = {
 
 /* At the start of an ERR. */
 static const struct mark opening[] = {
+    {"Function not found", LS_REDIS_REFUSED_NOSCRIPT},
+    {"unknown command 'FCALL", LS_REDIS_REFUSED_FUNCTIONS},
     {"unknown command", LS_REDIS_REFUSED_UNKNOWN_COMMAND},
     {"unknown subcommand", LS_REDIS_REFUSED_UNKNOWN_COMMAND},
     {"max number of clients", LS_REDIS_REFUSED_MAXCLIENTS},
@@ -141,6 +145,13 @@ static enum ls_redis_refusal find_code(struct lb_slice s)
             return code_word[i].refusal;
     }
     return LS_REDIS_REFUSED_OTHER;
+}
+
+/* "NOPERM this user has no permissions to run the 'fcall' command": of what is called, not of what it does. */
+static bool is_function_refused(struct lb_slice s)
+{
+    static const char call[] = "run the 'fcall";
+    return memmem(s.p, s.n, call, sizeof(call) - 1) != NULL;
 }
 
 static enum ls_redis_refusal find_opening(struct lb_slice s)
@@ -188,6 +199,8 @@ enum ls_redis_refusal ls_redis_refusal_of(struct lb_slice text, bool *wrapped)
     if (wrapped)
         *wrapped = from_script;
     enum ls_redis_refusal r = find_code(text);
+    if (r == LS_REDIS_REFUSED_NOPERM && !from_script && is_function_refused(text))
+        return LS_REDIS_REFUSED_FUNCTIONS;
     if (r != LS_REDIS_REFUSED_OTHER || !starts(text, "ERR "))
         return r;
     struct lb_slice body = after(text, 4);

@@ -25,7 +25,8 @@ enum ls_redis_refusal {
     LS_REDIS_REFUSED_MISCONF,    /* snapshots fail, writes are off */
     LS_REDIS_REFUSED_NOAUTH,     /* NOAUTH or WRONGPASS */
     LS_REDIS_REFUSED_NOPERM,     /* an ACL forbids the command or the key */
-    LS_REDIS_REFUSED_NOSCRIPT,
+    LS_REDIS_REFUSED_NOSCRIPT,  /* no such script or function */
+    LS_REDIS_REFUSED_FUNCTIONS, /* an ACL or a proxy forbids functions: scripts may be allowed */
     LS_REDIS_REFUSED_WRONGTYPE,
     LS_REDIS_REFUSED_MOVED, /* a cluster: another node has the key */
     LS_REDIS_REFUSED_ASK,
@@ -46,7 +47,7 @@ enum ls_redis_remedy {
     LS_REDIS_REMEDY_NONE = 0,  /* report it */
     LS_REDIS_REMEDY_WAIT,      /* same connection, after a pause */
     LS_REDIS_REMEDY_RECONNECT, /* close, resolve the name again, dial, after a pause */
-    LS_REDIS_REMEDY_RELOAD     /* load the scripts, at once, one time */
+    LS_REDIS_REMEDY_RELOAD     /* load the scripts, or do without functions, at once, one time */
 };
 
 /* text: of an error reply, without the leading '-'. *wrapped (NULL allowed): raised inside a script, part of which may

@@ -46,7 +46,7 @@ enum ls_redis_lua {
     LS_REDIS_N_LUA
 };
 
-extern const struct ls_redis_script_table ls_redis_scripts;
+extern struct ls_redis_script_table ls_redis_scripts; /* constant once a store was opened */
 
 #define LS_REDIS_ANSWER_BYTES (INT64_C(16) << 20) /* bodies of one take or page, but one at least */
 #define LS_REDIS_PUT_BYTES    (UINT64_C(512) << 20) /* bodies of one put; a server takes 1 GiB */

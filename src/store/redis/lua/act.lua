@@ -3,18 +3,8 @@
 -- KEYS  meta
 -- ARGV  verb (0 retry, 1 kill, 2 cancel, 3 remove), ids
 -- Answers for each id 0 done, 1 not found, 2 wrong state.
-local P = prefix(KEYS[1])
-local verb = ARGV[1]
-local meta = call('HMGET', P .. 'meta', 'v', 'paused')
-check_format(meta[1])
-for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
-    call('HLEN', P .. hash)
-end
-for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
-    call('ZCARD', P .. set)
-end
+local P, verb -- of the call at hand
 local DONE, ABSENT, WRONG = 0, 1, 2
-local revived = 0
 
 -- State letter as in rows.lua, its level, and the lease or the record of the end; of one in a pack this and its place.
 local function find_job(id)
@@ -84,7 +74,6 @@ local function retry(id, state, level)
     end
     call('RPUSH', P .. 'ready:' .. level, id)
     note_since(P, {id}, 1, 1)
-    revived = revived + 1
     return DONE
 end
 
@@ -135,40 +124,53 @@ local function remove(id, state, level, where)
     return DONE
 end
 
-local out, flow_items = {}, {}
-for i = 2, #ARGV do
-    local id = ARGV[i]
-    local state, level, where
-    state, level, where, p, place, is = find_job(id)
-    if not state then
-        out[i - 1] = ABSENT
-    elseif verb == '0' then
-        out[i - 1] = retry(id, state, level)
-    elseif verb == '3' then
-        out[i - 1] = remove(id, state, level, where)
-    else
-        out[i - 1] = finish(id, state, level, where)
+local function op_act(keys, argv)
+    begin()
+    P, verb = prefix(keys[1]), argv[1]
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+    check_format(meta[1])
+    for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
+        call('HLEN', P .. hash)
     end
-    if out[i - 1] == DONE and find(id, '~', 1, true) then
-        flow_items[#flow_items + 1] = {id, state}
+    for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
+        call('ZCARD', P .. set)
     end
-end
-flush(P)
-if #flow_items > 0 then
-    flow_begin(P)
-    for k = 1, #flow_items do
-        local id, was = unpack(flow_items[k])
-        if verb ~= '0' then
-            if was ~= 'a' or verb == '3' then
-                flow_ended(id, verb == '1' and '3' or '4')
-            end
-        elseif was == 'c' or was == 'd' or was == 'x' then
-            flow_revived(id)
+    local out, flow_items, revived = {}, {}, 0
+    for i = 2, #argv do
+        local id = argv[i]
+        local state, level, where
+        state, level, where, p, place, is = find_job(id)
+        if not state then
+            out[i - 1] = ABSENT
+        elseif verb == '0' then
+            out[i - 1] = retry(id, state, level)
+            revived = revived + (out[i - 1] == DONE and 1 or 0)
+        elseif verb == '3' then
+            out[i - 1] = remove(id, state, level, where)
+        else
+            out[i - 1] = finish(id, state, level, where)
+        end
+        if out[i - 1] == DONE and find(id, '~', 1, true) then
+            flow_items[#flow_items + 1] = {id, state}
         end
     end
-    flow_flush()
+    flush(P)
+    if #flow_items > 0 then
+        flow_begin(P)
+        for k = 1, #flow_items do
+            local id, was = unpack(flow_items[k])
+            if verb ~= '0' then
+                if was ~= 'a' or verb == '3' then
+                    flow_ended(id, verb == '1' and '3' or '4')
+                end
+            elseif was == 'c' or was == 'd' or was == 'x' then
+                flow_revived(id)
+            end
+        end
+        flow_flush()
+    end
+    if revived > 0 and not meta[2] then
+        ring(P, revived)
+    end
+    return out
 end
-if revived > 0 and not meta[2] then
-    ring(P, revived)
-end
-return out

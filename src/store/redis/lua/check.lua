@@ -3,21 +3,15 @@
 -- KEYS  meta
 -- ARGV  most findings
 -- Answers the findings as texts.
-local P = prefix(KEYS[1])
-local most = tonumber(ARGV[1])
-local out = {}
+local P, most, out         -- of the call at hand
+local jobs, place          -- ids that have a body; where each stands
+local waiting, ended, held -- of packs: places by state, which entries of lists take away again; jobs by worker
+local active, expected, ghosts
 
 local function report(...)
     if #out < most then
         out[#out + 1] = format(...)
     end
-end
-
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc')
-check_format(meta[1])
-local jobs, place = {}, {}
-for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
-    jobs[id] = true
 end
 
 local function stand(id, where)
@@ -28,10 +22,6 @@ local function stand(id, where)
     end
     place[id] = where
 end
-
--- Packs: places of jobs, by the name of the pack and their state, which entries of lists take away again.
-local waiting, ended, active, held = {}, {}, 0, {}
-local expected = {r = 0, c = 0}
 
 local function note_state(name, i, state)
     local kind, w = sub(state, 1, 1), match(state, '^a%d+ (%w+)$')
@@ -76,16 +66,6 @@ local function check_pack(name)
     end
 end
 
-for _, name in ipairs(call('HKEYS', P .. 'pack')) do
-    if name ~= '' then
-        check_pack(name)
-    end
-    packs = {}
-end
-if active ~= tonumber(meta[6] or 0) then
-    report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)
-end
-
 -- An entry of a list that is a stretch of a pack: how many jobs beyond one it stands for.
 local function take_run(entry, of)
     local from, to = read_entry(entry)
@@ -98,20 +78,6 @@ local function take_run(entry, of)
         end
     end
     return n - 1
-end
-
-local ghosts, n_ready, n_done = {}, 0, 0
-local all = call('HGETALL', P .. 'ghost')
-for i = 1, #all, 2 do
-    ghosts[all[i]] = tonumber(all[i + 1])
-    if sub(all[i], 1, 1) == 'c' then
-        n_done = n_done + ghosts[all[i]]
-    else
-        n_ready = n_ready + ghosts[all[i]]
-    end
-end
-if n_ready ~= tonumber(meta[3] or 0) or n_done ~= tonumber(meta[4] or 0) then
-    report('ghost counts are %s and %s, there are %d and %d', meta[3] or 0, meta[4] or 0, n_ready, n_done)
 end
 
 local function walk(key, list, where)
@@ -133,99 +99,142 @@ local function walk(key, list, where)
     until #ids < SLICE
 end
 
-for level = 0, 8 do
-    if call('EXISTS', P .. 'ready:' .. level) == 1 and not find(meta[2] or '', level, 1, true) then
-        report('level %d has ready jobs but is not in use', level)
+local function check_leases()
+    local all = call('HGETALL', P .. 'lease')
+    for i = 1, #all, 2 do
+        local w = match(all[i + 1], '^%d+ [0-8](%w+)!?$')
+        if all[i] ~= '' then
+            stand(all[i], 'active')
+        end
+        if all[i] ~= '' and not w then
+            report('lease of job %s cannot be read', all[i])
+        elseif w then
+            held[w] = (held[w] or 0) + 1
+        end
     end
-    walk(P .. 'ready:' .. level, tostring(level), 'ready')
-end
-walk(P .. 'completed', 'c', 'completed')
-for id in pairs(waiting) do
-    report('job %s is ready in its pack but stands in no list', id)
-end
-for id in pairs(ended) do
-    report('job %s is completed in its pack but stands in no list', id)
-end
-if expected.r ~= tonumber(meta[5] or 0) or expected.c ~= tonumber(meta[7] or 0) then
-    report('jobs beyond entries are %s and %s, there are %d and %d', meta[5] or 0, meta[7] or 0, expected.r, expected.c)
-end
-for entry, left in pairs(ghosts) do
-    if left > 0 then
-        report('ghost %s stands in no list', entry)
+    for w in pairs(held) do
+        if not call('ZSCORE', P .. 'workers', w) then
+            report('worker %s holds %d jobs but is not registered', w, held[w])
+        end
     end
-end
-for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
-    for _, id in ipairs(call('ZRANGE', P .. set, 0, -1)) do
-        stand(id, set)
+    all = call('HGETALL', P .. 'held')
+    for i = 1, #all, 2 do
+        if tonumber(all[i + 1]) ~= (held[all[i]] or 0) then
+            report('worker %s holds %d jobs, counted are %s', all[i], held[all[i]] or 0, all[i + 1])
+        end
+        held[all[i]] = nil
     end
-end
-
-all = call('HGETALL', P .. 'lease')
-for i = 1, #all, 2 do
-    local w = match(all[i + 1], '^%d+ [0-8](%w+)!?$')
-    if all[i] ~= '' then
-        stand(all[i], 'active')
+    for w, n in pairs(held) do
+        report('worker %s holds %d jobs, counted are none', w, n)
     end
-    if all[i] ~= '' and not w then
-        report('lease of job %s cannot be read', all[i])
-    elseif w then
-        held[w] = (held[w] or 0) + 1
-    end
-end
-for w in pairs(held) do
-    if not call('ZSCORE', P .. 'workers', w) then
-        report('worker %s holds %d jobs but is not registered', w, held[w])
-    end
-end
-all = call('HGETALL', P .. 'held')
-for i = 1, #all, 2 do
-    if tonumber(all[i + 1]) ~= (held[all[i]] or 0) then
-        report('worker %s holds %d jobs, counted are %s', all[i], held[all[i]] or 0, all[i + 1])
-    end
-    held[all[i]] = nil
-end
-for w, n in pairs(held) do
-    report('worker %s holds %d jobs, counted are none', w, n)
 end
 
 local ENDS = {c = 'completed', d = 'dead', x = 'cancelled'}
-local fins = {}
-all = call('HGETALL', P .. 'fin')
-for i = 1, #all, 2 do
-    local is = ENDS[sub(all[i + 1], 1, 1)]
-    fins[all[i]] = is
-    if place[all[i]] ~= is then
-        report('job %s ended %s but is %s', all[i], tostring(is), place[all[i]] or 'nowhere')
+
+local function check_records()
+    local fins = {}
+    local all = call('HGETALL', P .. 'fin')
+    for i = 1, #all, 2 do
+        local is = ENDS[sub(all[i + 1], 1, 1)]
+        fins[all[i]] = is
+        if place[all[i]] ~= is then
+            report('job %s ended %s but is %s', all[i], tostring(is), place[all[i]] or 'nowhere')
+        end
     end
-end
-for id, where in pairs(place) do
-    if (where == 'completed' or where == 'dead' or where == 'cancelled') and not fins[id] then
-        report('job %s is %s without a record of its end', id, where)
+    for id, where in pairs(place) do
+        if (where == 'completed' or where == 'dead' or where == 'cancelled') and not fins[id] then
+            report('job %s is %s without a record of its end', id, where)
+        end
     end
-end
-for id in pairs(jobs) do
-    if not place[id] then
-        report('job %s has a body but no state', id)
+    for id in pairs(jobs) do
+        if not place[id] then
+            report('job %s has a body but no state', id)
+        end
     end
-end
-for _, hash in ipairs({'hist', 'uk', 'mark', 'since'}) do
-    for _, id in ipairs(call('HKEYS', P .. hash)) do
-        if not jobs[id] then
-            report('%s of job %s, which is not there', hash, id)
-        elseif hash == 'mark' and place[id] ~= 'active' then
-            report('job %s is marked to be stopped but %s', id, place[id] or 'nowhere')
-        elseif hash == 'since' and place[id] ~= 'ready' then
-            report('job %s is noted as waiting but %s', id, place[id] or 'nowhere')
+    for _, hash in ipairs({'hist', 'uk', 'mark', 'since'}) do
+        for _, id in ipairs(call('HKEYS', P .. hash)) do
+            if not jobs[id] then
+                report('%s of job %s, which is not there', hash, id)
+            elseif hash == 'mark' and place[id] ~= 'active' then
+                report('job %s is marked to be stopped but %s', id, place[id] or 'nowhere')
+            elseif hash == 'since' and place[id] ~= 'ready' then
+                report('job %s is noted as waiting but %s', id, place[id] or 'nowhere')
+            end
+        end
+    end
+
+    -- A lock that lasts until done or start belongs to a job that has not ended. (One that lasts for its ttl may outlive its
+    -- job, and then nothing tells what kind it was.)
+    all = call('HGETALL', P .. 'uk')
+    for i = 1, #all, 2 do
+        if fins[all[i]] and byte(all[i + 1], 1) ~= 50 and call('GET', P .. 'u:' .. sub(all[i + 1], 2)) == all[i] then
+            report('job %s has ended but holds its unique key', all[i])
         end
     end
 end
 
--- A lock that lasts until done or start belongs to a job that has not ended. (One that lasts for its ttl may outlive its
--- job, and then nothing tells what kind it was.)
-all = call('HGETALL', P .. 'uk')
-for i = 1, #all, 2 do
-    if fins[all[i]] and byte(all[i + 1], 1) ~= 50 and call('GET', P .. 'u:' .. sub(all[i + 1], 2)) == all[i] then
-        report('job %s has ended but holds its unique key', all[i])
+local function op_check(keys, argv)
+    begin()
+    P, most, out = prefix(keys[1]), tonumber(argv[1]), {}
+    jobs, place = {}, {}
+    waiting, ended, active, held = {}, {}, 0, {}
+    expected, ghosts = {r = 0, c = 0}, {}
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc')
+    check_format(meta[1])
+    for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
+        jobs[id] = true
     end
+    for _, name in ipairs(call('HKEYS', P .. 'pack')) do
+        if name ~= '' then
+            check_pack(name)
+        end
+        packs = {}
+    end
+    if active ~= tonumber(meta[6] or 0) then
+        report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)
+    end
+    local n_ready, n_done = 0, 0
+    local all = call('HGETALL', P .. 'ghost')
+    for i = 1, #all, 2 do
+        ghosts[all[i]] = tonumber(all[i + 1])
+        if sub(all[i], 1, 1) == 'c' then
+            n_done = n_done + ghosts[all[i]]
+        else
+            n_ready = n_ready + ghosts[all[i]]
+        end
+    end
+    if n_ready ~= tonumber(meta[3] or 0) or n_done ~= tonumber(meta[4] or 0) then
+        report('ghost counts are %s and %s, there are %d and %d', meta[3] or 0, meta[4] or 0, n_ready, n_done)
+    end
+    for level = 0, 8 do
+        if call('EXISTS', P .. 'ready:' .. level) == 1 and not find(meta[2] or '', level, 1, true) then
+            report('level %d has ready jobs but is not in use', level)
+        end
+        walk(P .. 'ready:' .. level, tostring(level), 'ready')
+    end
+    walk(P .. 'completed', 'c', 'completed')
+    for id in pairs(waiting) do
+        report('job %s is ready in its pack but stands in no list', id)
+    end
+    for id in pairs(ended) do
+        report('job %s is completed in its pack but stands in no list', id)
+    end
+    if expected.r ~= tonumber(meta[5] or 0) or expected.c ~= tonumber(meta[7] or 0) then
+        report('jobs beyond entries are %s and %s, there are %d and %d', meta[5] or 0, meta[7] or 0, expected.r, expected.c)
+    end
+    for entry, left in pairs(ghosts) do
+        if left > 0 then
+            report('ghost %s stands in no list', entry)
+        end
+    end
+    for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
+        for _, id in ipairs(call('ZRANGE', P .. set, 0, -1)) do
+            stand(id, set)
+        end
+    end
+    check_leases()
+    check_records()
+    local findings = out
+    out, jobs, place, waiting, ended, held, ghosts = nil, nil, nil, nil, nil, nil, nil -- the library stays
+    return findings
 end
-return out

@@ -3,43 +3,47 @@
 -- KEYS  meta
 -- Answers {} for a queue that is not there, or {now, scheduled, ready, active, retrying, completed, dead, cancelled, paused,
 -- enqueued, completed ever, failed ever, dead ever, live workers, then of the first job of each ready list: id, and since when or 0}
-local P = prefix(KEYS[1])
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'paused', 'enqueued', 'completed', 'failed', 'dead', 'xr', 'xa', 'xc')
-if not meta[1] then
-    return {}
-end
-check_format(meta[1])
-local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
-local ready = 0
-for i = 1, #levels do
-    ready = ready + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
-end
-local extra_ready, extra_active, extra_done = tonumber(meta[10] or 0), tonumber(meta[11] or 0), tonumber(meta[12] or 0)
-local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready,
-             max(call('HLEN', P .. 'lease') - 1, 0) + extra_active,
-             call('ZCARD', P .. 'retrying'), call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + extra_done,
-             call('ZCARD', P .. 'dead'), call('ZCARD', P .. 'cancelled'), meta[5] and 1 or 0,
-             tonumber(meta[6] or 0), tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),
-             call('ZCOUNT', P .. 'workers', now, '+inf')}
 
 -- The id of an entry that stands for a job, or nil.
-local function true_id(level, entry)
+local function true_id(P, ghosts, level, entry)
     if byte(entry, 27) == 43 then -- of a pack: pack.lua
         return call('HEXISTS', P .. 'pack', sub(entry, 1, 24) .. '+') == 1 and sub(entry, 1, 26)
     end
     return (ghosts <= 0 or call('HEXISTS', P .. 'ghost', level .. entry) == 0) and entry
 end
 
-for i = 1, #levels do
-    local level = sub(levels, i, i)
-    local heads = call('LRANGE', P .. 'ready:' .. level, 0, 31)
-    for j = 1, #heads do
-        local id = true_id(level, heads[j])
-        if id then
-            out[#out + 1] = id
-            out[#out + 1] = tonumber(call('HGET', P .. 'since', id) or 0)
-            break
+local function op_count(keys, argv)
+    begin()
+    local P = prefix(keys[1])
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'paused', 'enqueued', 'completed', 'failed', 'dead', 'xr', 'xa', 'xc')
+    if not meta[1] then
+        return {}
+    end
+    check_format(meta[1])
+    local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
+    local ready = 0
+    for i = 1, #levels do
+        ready = ready + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
+    end
+    local extra_ready, extra_active, extra_done = tonumber(meta[10] or 0), tonumber(meta[11] or 0), tonumber(meta[12] or 0)
+    local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready,
+                 max(call('HLEN', P .. 'lease') - 1, 0) + extra_active,
+                 call('ZCARD', P .. 'retrying'), call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + extra_done,
+                 call('ZCARD', P .. 'dead'), call('ZCARD', P .. 'cancelled'), meta[5] and 1 or 0,
+                 tonumber(meta[6] or 0), tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),
+                 call('ZCOUNT', P .. 'workers', now, '+inf')}
+
+    for i = 1, #levels do
+        local level = sub(levels, i, i)
+        local heads = call('LRANGE', P .. 'ready:' .. level, 0, 31)
+        for j = 1, #heads do
+            local id = true_id(P, ghosts, level, heads[j])
+            if id then
+                out[#out + 1] = id
+                out[#out + 1] = tonumber(call('HGET', P .. 'since', id) or 0)
+                break
+            end
         end
     end
+    return out
 end
-return out

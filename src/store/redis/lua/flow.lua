@@ -11,9 +11,17 @@
 -- flow_flush: it puts the jobs that may run now, one batch for each queue, and writes the states that changed. Flows, and
 -- the queues of their next steps, are found by the ids: one node only (not for a cluster).
 local flow_ns
-local flow_cache = {}             -- by F: {F, id, st = states, set = {node -> state}, m = numbers, or nil}
-local flow_lanes, flow_order = {}, {} -- what is to be put, by P
-local flow_ends = 0
+local flow_cache             -- by F: {F, id, st = states, set = {node -> state}, m = numbers, or nil}
+local flow_lanes, flow_order -- what is to be put, by P
+local flow_ends
+local flow_notes -- for settle.lua: what ended
+
+local begin_flowless = begin
+local function begin()
+    begin_flowless()
+    flow_ns = nil
+    flow_cache, flow_lanes, flow_order, flow_ends, flow_notes = {}, {}, {}, 0, {}
+end
 
 local function flow_begin(P)
     flow_ns = flow_ns or match(P, '^(.*:){[^{}]*}:$')
@@ -51,14 +59,14 @@ end
 
 -- What lies between the first and the last that changed, in one write: of a chain two digits.
 local function write_steps(f)
-    local first, last, parts = math.huge, -1, {}
+    local first, last, parts = huge, -1, {}
     for node in pairs(f.set) do
         first, last = min(first, node), max(last, node)
     end
     for node = first, last do
         parts[#parts + 1] = step_state(f, node)
     end
-    call('SETRANGE', f.F .. ':s', first, table.concat(parts))
+    call('SETRANGE', f.F .. ':s', first, concat(parts))
     f.changed = false
 end
 
@@ -136,11 +144,11 @@ local function put_lane(P, lane)
     end
     if levels ~= meta[2] then
         local sorted = {}
-        for c in string.gmatch(levels, '.') do
+        for c in gmatch(levels, '.') do
             sorted[#sorted + 1] = c
         end
-        table.sort(sorted)
-        call('HSET', P .. 'meta', 'levels', table.concat(sorted))
+        sort(sorted)
+        call('HSET', P .. 'meta', 'levels', concat(sorted))
     end
     if lane.longest > 65536 and lane.longest > tonumber(meta[4] or 0) then
         call('HSET', P .. 'meta', 'big', lane.longest)
@@ -155,7 +163,7 @@ local function put_lane(P, lane)
     spread('ZADD', P .. 'scheduled', lane.due, 1, #lane.due)
     call('HINCRBY', P .. 'meta', 'enqueued', lane.n)
     if not meta[3] then
-        ring(P, ready > 0 and ready or lane.head and lane.head < (was or math.huge) and 1 or 0)
+        ring(P, ready > 0 and ready or lane.head and lane.head < (was or huge) and 1 or 0)
     end
 end
 
@@ -261,7 +269,7 @@ local function count_failed(f, by)
 end
 
 local function pass(f, node, next)
-    for text, many in string.gmatch(next, '(%d+)(%+?)') do
+    for text, many in gmatch(next, '(%d+)(%+?)') do
         if many == '' or call('HINCRBY', f.F, 'w' .. text, -1) == 0 then
             local to = tonumber(text)
             if step_state(f, to) == '0' then
@@ -383,9 +391,7 @@ local function flow_retain(keep_done, keep_dead)
     end
 end
 
--- For settle.lua: what ended, told to the flows when all else is written.
-local flow_notes = {}
-
+-- For settle.lua: what ended is told to the flows when all else is written.
 local function note_end(id, how, result)
     if find(id, '~', 1, true) then
         flow_notes[#flow_notes + 1] = {id, how, result}

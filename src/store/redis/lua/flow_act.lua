@@ -3,13 +3,7 @@
 -- KEYS  <ns>:queues
 -- ARGV  verb (0 cancel, 1 retry, 2 remove), id
 -- Answers 0 done, 1 not found, 2 wrong state.
-flow_ns = sub(KEYS[1], 1, -7)
-local verb, id = ARGV[1], ARGV[2]
-local f = flow_at(id)
-if not f then
-    return 1
-end
-local m = numbers_of(f)
+local f, m -- of the call at hand
 
 local function is_down(node)
     local state = step_state(f, node)
@@ -71,7 +65,7 @@ local function retry()
     return 0
 end
 
-local function remove()
+local function remove(id)
     if m.state ~= '0' then
         call('ZREM', flow_ns .. 'flows:' .. m.state, id)
     end
@@ -80,6 +74,16 @@ local function remove()
     return 0
 end
 
-local answer = verb == '0' and cancel() or verb == '1' and retry() or verb == '2' and remove()
-flow_flush()
-return answer
+local function op_flow_act(keys, argv)
+    begin()
+    flow_ns = sub(keys[1], 1, -7)
+    local verb, id = argv[1], argv[2]
+    f = flow_at(id)
+    if not f then
+        return 1
+    end
+    m = numbers_of(f)
+    local answer = verb == '0' and cancel() or verb == '1' and retry() or verb == '2' and remove(id)
+    flow_flush()
+    return answer
+end

@@ -4,8 +4,6 @@
 -- ARGV  "get", id                                      answers {name, state, n, steps, sib, at, till, states, s..., deps...} or nil
 --       "list", below (a score, or "+inf"), most       answers {id, score, {name, state, n, steps, sib, at, till}, ...}
 --       "inputs", id, node, first, most, bytes         answers {total, node, state, result, ...} or nil
-flow_ns = sub(KEYS[1], 1, -7)
-
 local HEAD = {'name', 'state', 'n', 'steps', 'sib', 'at', 'till'}
 
 local function get(id)
@@ -43,7 +41,7 @@ end
 local function before(F, st, node, steps)
     local nodes = {}
     if node < steps then
-        for i in string.gmatch(call('HGET', F, 'd' .. node) or '', '%d+') do
+        for i in gmatch(call('HGET', F, 'd' .. node) or '', '%d+') do
             nodes[#nodes + 1] = tonumber(i)
         end
         return nodes
@@ -78,9 +76,13 @@ local function inputs(id, node, first, most, bytes)
     return out
 end
 
-if ARGV[1] == 'get' then
-    return get(ARGV[2])
-elseif ARGV[1] == 'list' then
-    return list(ARGV[2], ARGV[3])
+local function op_flow_look(keys, argv)
+    begin()
+    flow_ns = sub(keys[1], 1, -7)
+    if argv[1] == 'get' then
+        return get(argv[2])
+    elseif argv[1] == 'list' then
+        return list(argv[2], argv[3])
+    end
+    return inputs(argv[2], tonumber(argv[3]), tonumber(argv[4]), tonumber(argv[5]), tonumber(argv[6]))
 end
-return inputs(ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))

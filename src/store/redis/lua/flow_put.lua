@@ -4,46 +4,48 @@
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered, id, name, cancel siblings (0|1), nodes,
 --       steps, last steps; for each node: s, deps or "", body (s: see flow.lua)
 -- Answers 0, or 1 when the id is known. The answer is remembered for a repeat, as by put.
-flow_ns = sub(KEYS[1], 1, -7)
-local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
-local id, n, steps = ARGV[5], tonumber(ARGV[8]), tonumber(ARGV[9])
-local token = flow_ns .. 'flowput:' .. client
-local F = flow_ns .. 'flow:' .. id
-
-if again and call('GET', token) == seq then
+local function op_flow_put(keys, argv)
+    begin()
+    flow_ns = sub(keys[1], 1, -7)
+    local client, seq, again, ttl = argv[1], argv[2], argv[3] == '1', argv[4]
+    local id, n, steps = argv[5], tonumber(argv[8]), tonumber(argv[9])
+    local token = flow_ns .. 'flowput:' .. client
+    local F = flow_ns .. 'flow:' .. id
+    if again and call('GET', token) == seq then
+        return 0
+    end
+    if call('EXISTS', F) == 1 then
+        return 1
+    end
+    call('SCARD', keys[1])
+    local last = call('ZRANGE', flow_ns .. 'flows', -1, -1, 'WITHSCORES')[2]
+    local states, kv, at = {}, {}, 11
+    for i = 0, n - 1 do
+        local s, deps, body = argv[at], argv[at + 1], argv[at + 2]
+        local k = #kv
+        kv[k + 1], kv[k + 2], kv[k + 3], kv[k + 4] = 's' .. i, s, 'b' .. i, body
+        if deps ~= '' then
+            kv[k + 5], kv[k + 6] = 'd' .. i, deps
+            local _, commas = string.gsub(deps, ',', ',')
+            if commas > 0 then
+                kv[k + 7], kv[k + 8] = 'w' .. i, commas + 1
+            end
+        end
+        local first = i < steps and deps == ''
+        states[i + 1] = first and '1' or '0'
+        if first then
+            local level, when, ms, queue = match(s, '^(%d)(%d)%d (%-?%d+) (%S+)')
+            local due = when ~= '0' and tonumber(ms) + (when == '1' and now or 0)
+            gather(flow_ns .. '{' .. queue .. '}:', queue, id .. '~' .. i, level, due and due > now and due, body)
+        end
+        at = at + 3
+    end
+    spread('HSET', F, kv, 1, #kv)
+    call('HSET', F, 'name', argv[6], 'state', 0, 'n', n, 'steps', steps, 'open', argv[10], 'failed', 0, 'sib', argv[7],
+         'at', now, 'till', 0)
+    call('SET', F .. ':s', concat(states))
+    call('ZADD', flow_ns .. 'flows', format('%.0f', max(now_us, (tonumber(last) or 0) + 1)), id)
+    put_gathered()
+    call('SET', token, seq, 'PX', ttl)
     return 0
 end
-if call('EXISTS', F) == 1 then
-    return 1
-end
-call('SCARD', KEYS[1])
-local last = call('ZRANGE', flow_ns .. 'flows', -1, -1, 'WITHSCORES')[2]
-local states, kv, at = {}, {}, 11
-for i = 0, n - 1 do
-    local s, deps, body = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-    local k = #kv
-    kv[k + 1], kv[k + 2], kv[k + 3], kv[k + 4] = 's' .. i, s, 'b' .. i, body
-    if deps ~= '' then
-        kv[k + 5], kv[k + 6] = 'd' .. i, deps
-        local _, commas = string.gsub(deps, ',', ',')
-        if commas > 0 then
-            kv[k + 7], kv[k + 8] = 'w' .. i, commas + 1
-        end
-    end
-    local first = i < steps and deps == ''
-    states[i + 1] = first and '1' or '0'
-    if first then
-        local level, when, ms, queue = match(s, '^(%d)(%d)%d (%-?%d+) (%S+)')
-        local due = when ~= '0' and tonumber(ms) + (when == '1' and now or 0)
-        gather(flow_ns .. '{' .. queue .. '}:', queue, id .. '~' .. i, level, due and due > now and due, body)
-    end
-    at = at + 3
-end
-spread('HSET', F, kv, 1, #kv)
-call('HSET', F, 'name', ARGV[6], 'state', 0, 'n', n, 'steps', steps, 'open', ARGV[10], 'failed', 0, 'sib', ARGV[7],
-     'at', now, 'till', 0)
-call('SET', F .. ':s', table.concat(states))
-call('ZADD', flow_ns .. 'flows', format('%.0f', max(now_us, (tonumber(last) or 0) + 1)), id)
-put_gathered()
-call('SET', token, seq, 'PX', ttl)
-return 0

@@ -2,26 +2,29 @@
 --
 -- KEYS  <ns>:queues, meta
 -- Answers 0 done, 1 not found, 2 jobs are there.
-local P = prefix(KEYS[2])
-local meta = call('HMGET', P .. 'meta', 'v')
-if not meta[1] then
-    return 1
+local function op_forget(keys, argv)
+    begin()
+    local P = prefix(keys[2])
+    local meta = call('HMGET', P .. 'meta', 'v')
+    if not meta[1] then
+        return 1
+    end
+    check_format(meta[1])
+    if call('HLEN', P .. 'jobs') > 0 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
+        return 2
+    end
+    for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do
+        call('DEL', P .. 'u:' .. key)
+    end
+    for _, name in ipairs({'meta', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl'}) do
+        call('DEL', P .. name)
+    end
+    for level = 0, 8 do
+        call('DEL', P .. 'ready:' .. level)
+    end
+    if call('ZCOUNT', P .. 'workers', now, '+inf') == 0 then
+        call('DEL', P .. 'workers', P .. 'held', P .. 'idle')
+    end
+    call('SREM', keys[1], match(P, '{([^}]*)}:$'))
+    return 0
 end
-check_format(meta[1])
-if call('HLEN', P .. 'jobs') > 0 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
-    return 2
-end
-for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do
-    call('DEL', P .. 'u:' .. key)
-end
-for _, name in ipairs({'meta', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl'}) do
-    call('DEL', P .. name)
-end
-for level = 0, 8 do
-    call('DEL', P .. 'ready:' .. level)
-end
-if call('ZCOUNT', P .. 'workers', now, '+inf') == 0 then
-    call('DEL', P .. 'workers', P .. 'held', P .. 'idle')
-end
-call('SREM', KEYS[1], match(P, '{([^}]*)}:$'))
-return 0

@@ -2,19 +2,22 @@
 --
 -- KEYS  <ns>:workers, then one meta for each lane
 -- ARGV  worker
-local worker = ARGV[1]
-call('HDEL', KEYS[1], worker)
-for lane = 2, #KEYS do
-    local P = prefix(KEYS[lane])
-    if tonumber(call('HGET', P .. 'held', worker) or 0) > 0 then
-        call('ZADD', P .. 'workers', -1, worker)
-        call('SREM', P .. 'idle', worker)
-    else
-        forget_worker(P, worker)
+local function op_leave(keys, argv)
+    begin()
+    local worker = argv[1]
+    call('HDEL', keys[1], worker)
+    for lane = 2, #keys do
+        local P = prefix(keys[lane])
+        if tonumber(call('HGET', P .. 'held', worker) or 0) > 0 then
+            call('ZADD', P .. 'workers', -1, worker)
+            call('SREM', P .. 'idle', worker)
+        else
+            forget_worker(P, worker)
+        end
+        local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
+        if meta[1] and not meta[2] then
+            ring(P, count_ready(P, meta[1], 0, meta[3]))
+        end
     end
-    local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
-    if meta[1] and not meta[2] then
-        ring(P, count_ready(P, meta[1], 0, meta[3]))
-    end
+    return 0
 end
-return 0

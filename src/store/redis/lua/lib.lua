@@ -1,14 +1,17 @@
--- lib.lua - joined behind head.lua in front of every script
+-- lib.lua - joined behind head.lua in front of every op but the shortest
 --
 -- A queue is all keys that begin with P = "<ns>:{<queue>}:"; a script gets P .. "meta" as the key of a lane and makes the
 -- others from it. The layout is in keys.h and docs/format.md.
 --
--- Laws: a script reads every key it will write before its first write, so that a foreign type stops it while nothing
+-- Laws: an op reads every key it will write before its first write, so that a foreign type stops it while nothing
 -- is done yet; variadic calls go in slices, so that no call needs a deep Lua stack; loops are bounded by an argument
 -- or by what the client sent.
-local time = call('TIME')
-local now_us = time[1] * 1000000 + time[2]
-local now = floor(now_us / 1000)
+local function begin()
+    begin_bare()
+    local time = call('TIME')
+    now_us = time[1] * 1000000 + time[2]
+    now = floor(now_us / 1000)
+end
 
 local function prefix(key)
     return sub(key, 1, -5)
@@ -41,7 +44,7 @@ end
 -- The hash of packs has one field that is none, so that it is a table (make_table) from the beginning.
 local function make_queue(P)
     call('HSET', P .. 'meta', 'v', FORMAT)
-    call('HSET', P .. 'pack', '', string.rep('-', 65))
+    call('HSET', P .. 'pack', '', rep('-', 65))
 end
 
 -- list[a..b] as the arguments of a command that only writes.
@@ -80,14 +83,14 @@ local function make_table(key)
     if call('EXISTS', key) == 1 then
         return false
     end
-    return call('HSET', key, '', string.rep('-', 65)) == 1
+    return call('HSET', key, '', rep('-', 65)) == 1
 end
 
 -- The hash of leases has one field that is no job: its value is too long for the compact form of a small hash, in which
 -- every look-up would walk over all fields.
 local function open_leases(P)
     if call('EXISTS', P .. 'lease') == 0 then
-        call('HSET', P .. 'lease', '', string.rep('-', 65))
+        call('HSET', P .. 'lease', '', rep('-', 65))
     end
 end
 

@@ -19,8 +19,14 @@
 -- The server hashes every byte of every Lua string, so bodies of packs pass through a script only when they must.
 local DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 local PLUS, READY_BYTE, DONE_BYTE = 43, 114, 99
-local packs = {} -- of the queue at work, by name, false when there is none; flush writes those that changed
-local extra = {r = 0, a = 0, c = 0} -- what flush adds to meta.xr, xa, xc
+local packs -- of the queue at work, by name, false when there is none; flush writes those that changed
+local extra -- what flush adds to meta.xr, xa, xc
+
+local begin_plain = begin
+local function begin()
+    begin_plain()
+    packs, extra = {}, {r = 0, a = 0, c = 0}
+end
 
 -- The place in its pack that an id names, or nil.
 local function place_of(id)
@@ -54,7 +60,7 @@ end
 -- {from, n, state, from, n, state, ...}
 local function read_stretches(text)
     local v, k = {}, 0
-    for from, n, state in string.gmatch(text, '(%d+) (%d+) ([^;]+);') do
+    for from, n, state in gmatch(text, '(%d+) (%d+) ([^;]+);') do
         v[k + 1], v[k + 2], v[k + 3] = tonumber(from), tonumber(n), state
         k = k + 3
     end
@@ -69,7 +75,7 @@ local function write_stretches(v)
     for k = 1, #v, 3 do
         parts[#parts + 1] = v[k] .. ' ' .. v[k + 1] .. ' ' .. v[k + 2] .. ';'
     end
-    return table.concat(parts)
+    return concat(parts)
 end
 
 local function pack_at(P, name)

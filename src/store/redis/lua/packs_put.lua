@@ -7,50 +7,53 @@
 --
 -- The bodies of packs were sent in front of this as plain commands, to keys that end by themselves unless they are taken
 -- here; so they pass through no Lua string. A repeat after a lost answer goes to the general one as well.
-local P = sub(KEYS[1], 1, -5)
-local level, m = ARGV[5], tonumber(ARGV[6])
-local meta = call('HMGET', KEYS[1], 'v', 'levels', 'paused', 'enqueued', 'xr')
-if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) then
-    return 0
-end
-local idle = not meta[3] and call('EXISTS', P .. 'idle') == 1
-local entries, states, jobs, keys = {}, {}, {}, {}
-local seen = {}
-for i = 7, 4 + 3 * m, 3 do
-    local entry, size = ARGV[i], ARGV[i + 1]
-    entries[#entries + 1] = entry
-    if size == '' then
-        jobs[#jobs + 1] = entry
-        jobs[#jobs + 1] = ARGV[i + 2]
-    else
-        local name = sub(entry, 1, 24) .. '+'
-        local key = P .. 'b:' .. name
-        if seen[name] or call('HEXISTS', P .. 'pack', name) == 1 or call('STRLEN', key) ~= tonumber(size) then
-            return 0
-        end
-        seen[name] = true
-        states[#states + 1] = name
-        states[#states + 1] = ARGV[i + 2]
-        keys[#keys + 1] = key
+local function op_packs_put(keys, argv)
+    begin_bare()
+    local P = sub(keys[1], 1, -5)
+    local level, m = argv[5], tonumber(argv[6])
+    local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr')
+    if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) then
+        return 0
     end
+    local idle = not meta[3] and call('EXISTS', P .. 'idle') == 1
+    local entries, states, jobs, packed = {}, {}, {}, {}
+    local seen = {}
+    for i = 7, 4 + 3 * m, 3 do
+        local entry, size = argv[i], argv[i + 1]
+        entries[#entries + 1] = entry
+        if size == '' then
+            jobs[#jobs + 1] = entry
+            jobs[#jobs + 1] = argv[i + 2]
+        else
+            local name = sub(entry, 1, 24) .. '+'
+            local key = P .. 'b:' .. name
+            if seen[name] or call('HEXISTS', P .. 'pack', name) == 1 or call('STRLEN', key) ~= tonumber(size) then
+                return 0
+            end
+            seen[name] = true
+            states[#states + 1] = name
+            states[#states + 1] = argv[i + 2]
+            packed[#packed + 1] = key
+        end
+    end
+    if #jobs > 0 then
+        call('HLEN', P .. 'jobs')
+    end
+    call('RPUSH', P .. 'ready:' .. level, unpack(entries)) -- refuses a foreign key itself
+    if #states > 0 then
+        call('HSET', P .. 'pack', unpack(states))
+    end
+    if #jobs > 0 then
+        call('HSET', P .. 'jobs', unpack(jobs))
+    end
+    for i = 1, #packed do
+        call('PERSIST', packed[i])
+    end
+    call('HSET', keys[1], 'enqueued', (meta[4] or 0) + argv[4], 'xr', (meta[5] or 0) + argv[4] - m)
+    call('SET', P .. 'put:' .. argv[1], argv[2], 'PX', argv[3])
+    if idle then
+        local time = call('TIME')
+        ring_at(P, tonumber(argv[4]), time[1] * 1000 + floor(time[2] / 1000))
+    end
+    return 1
 end
-if #jobs > 0 then
-    call('HLEN', P .. 'jobs')
-end
-call('RPUSH', P .. 'ready:' .. level, unpack(entries)) -- refuses a foreign key itself
-if #states > 0 then
-    call('HSET', P .. 'pack', unpack(states))
-end
-if #jobs > 0 then
-    call('HSET', P .. 'jobs', unpack(jobs))
-end
-for i = 1, #keys do
-    call('PERSIST', keys[i])
-end
-call('HSET', KEYS[1], 'enqueued', (meta[4] or 0) + ARGV[4], 'xr', (meta[5] or 0) + ARGV[4] - m)
-call('SET', P .. 'put:' .. ARGV[1], ARGV[2], 'PX', ARGV[3])
-if idle then
-    local time = call('TIME')
-    ring_at(P, tonumber(ARGV[4]), time[1] * 1000 + floor(time[2] / 1000))
-end
-return 1

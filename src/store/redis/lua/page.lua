@@ -7,10 +7,8 @@
 -- A place is "list:offset:id" or "score id". Lists shift while jobs leave at the head, so the entry with the id is looked
 -- for at its offset and then around it; one that is not there any more has left with everything before it. (A search of a
 -- list costs time in proportion to the offset, and only when the list has moved.)
-local P = prefix(KEYS[1])
-local state, most, place = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local out = {0}
 local WINDOW = 500
+local P, most, place, out -- of the call at hand
 
 -- True when this entry is the job's, or the stretch with the job in it.
 local function has_job(entry, id, i)
@@ -149,13 +147,18 @@ local function page_set(key)
     out[1] = 1
 end
 
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
-check_format(meta[1])
-if state == 'ready' then
-    page_list(meta[2] or '', function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0))
-elseif state == 'completed' then
-    page_list('c', function() return P .. 'completed' end, tonumber(meta[4] or 0))
-else
-    page_set(P .. state)
+local function op_page(keys, argv)
+    begin()
+    local state = argv[1]
+    P, most, place, out = prefix(keys[1]), tonumber(argv[2]), argv[3], {0}
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
+    check_format(meta[1])
+    if state == 'ready' then
+        page_list(meta[2] or '', function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0))
+    elseif state == 'completed' then
+        page_list('c', function() return P .. 'completed' end, tonumber(meta[4] or 0))
+    else
+        page_set(P .. state)
+    end
+    return out
 end
-return out

@@ -2,20 +2,23 @@
 --
 -- KEYS  <ns>:queues, meta
 -- ARGV  paused (0|1)
-local P = prefix(KEYS[2])
-local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr')
-check_format(meta[1])
-call('SADD', KEYS[1], match(P, '{([^}]*)}:$'))
-if not meta[1] then
-    make_queue(P)
-end
-if ARGV[1] == '1' then
-    call('HSET', P .. 'meta', 'paused', now)
-else
-    call('HDEL', P .. 'meta', 'paused')
-    ring(P, count_ready(P, meta[2] or '', meta[3], meta[4]))
-    if first_due(P) then
-        ring(P, 1)
+local function op_pause(keys, argv)
+    begin()
+    local P = prefix(keys[2])
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr')
+    check_format(meta[1])
+    call('SADD', keys[1], match(P, '{([^}]*)}:$'))
+    if not meta[1] then
+        make_queue(P)
     end
+    if argv[1] == '1' then
+        call('HSET', P .. 'meta', 'paused', now)
+    else
+        call('HDEL', P .. 'meta', 'paused')
+        ring(P, count_ready(P, meta[2] or '', meta[3], meta[4]))
+        if first_due(P) then
+            ring(P, 1)
+        end
+    end
+    return 0
 end
-return 0

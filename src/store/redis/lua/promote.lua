@@ -3,22 +3,25 @@
 -- KEYS  one meta for each lane
 -- ARGV  most
 -- Answers {promoted, next due or 0}.
-local most, n, next_due = tonumber(ARGV[1]), 0, nil
-for lane = 1, #KEYS do
-    local P = prefix(KEYS[lane])
-    local due = first_due(P)
-    if due and due <= now and n < most then
-        local meta = call('HMGET', P .. 'meta', 'v', 'paused')
-        check_format(meta[1])
-        local done = promote(P, most - n)
-        n = n + done
-        if not meta[2] then
-            ring(P, done)
+local function op_promote(keys, argv)
+    begin()
+    local most, n, next_due = tonumber(argv[1]), 0, nil
+    for lane = 1, #keys do
+        local P = prefix(keys[lane])
+        local due = first_due(P)
+        if due and due <= now and n < most then
+            local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+            check_format(meta[1])
+            local done = promote(P, most - n)
+            n = n + done
+            if not meta[2] then
+                ring(P, done)
+            end
+            due = first_due(P)
         end
-        due = first_due(P)
+        if due then
+            next_due = min(next_due or due, due)
+        end
     end
-    if due then
-        next_due = min(next_due or due, due)
-    end
+    return {n, next_due or 0}
 end
-return {n, next_due or 0}

@@ -10,20 +10,7 @@
 --                      unique key, ttl, until
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
-local client, seq, again, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
-local token = prefix(KEYS[2]) .. 'put:' .. client
-local dup, plan = {}, {}
-local at = 5
-
-if again then
-    local known = call('GET', token)
-    if known then
-        local n, rest = match(known, '^(%d+)(.*)$')
-        if n == seq then
-            return rest == '' and {} or cmsgpack.unpack(sub(rest, 2))
-        end
-    end
-end
+local dup, at, used -- of the call at hand: duplicates, place in the arguments, names of packs in it
 
 local function duplicate(lane, i, holder)
     dup[#dup + 1] = lane
@@ -84,14 +71,12 @@ local function unpack_twin(g, entry, name, bodies)
     end
 end
 
-local used = {} -- names of packs in this call
-
--- One level of a packed lane, from ARGV[from] on.
-local function look_group(P, from)
-    local g = {level = ARGV[from], m = tonumber(ARGV[from + 1]), entries = {}, kv = {}, packs = {}}
+-- One level of a packed lane, from argv[from] on.
+local function look_group(P, argv, from)
+    local g = {level = argv[from], m = tonumber(argv[from + 1]), entries = {}, kv = {}, packs = {}}
     for i = from + 2, from + 1 + g.m do
-        local entry, field = ARGV[i], 2 * i - from - 2 + g.m
-        local name, value = ARGV[field], ARGV[field + 1]
+        local entry, field = argv[i], 2 * i - from - 2 + g.m
+        local name, value = argv[field], argv[field + 1]
         if not is_run(entry) then
             g.entries[#g.entries + 1] = entry
             g.kv[#g.kv + 1] = name
@@ -109,15 +94,14 @@ local function look_group(P, from)
 end
 
 -- The same as look, for a lane of packs.
-local function look_packed(lane, n, n_groups)
-    local P = prefix(KEYS[lane + 1])
+local function look_packed(P, argv, n, n_groups)
     local p = {P = P, n = n, lists = {}, due = {}, locks = {}, groups = {}}
     p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
     check_format(p.meta[1])
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     for i = 1, n_groups do
-        local g = look_group(P, at)
+        local g = look_group(P, argv, at)
         p.groups[i] = g
         p.lists[g.level] = {}
         at = at + 2 + 3 * g.m
@@ -144,12 +128,11 @@ local function write_groups(p)
 end
 
 -- Reads what lane `lane` will need and decides about each job.
-local function look(lane, n, special, untimed, plain)
-    local P = prefix(KEYS[lane + 1])
-    local p = {P = P, first = at, last = at + 2 * n - 1, kv = ARGV, due = {}, locks = {}, lists = {}, n = n}
+local function look(P, argv, lane, n, special, untimed, plain)
+    local p = {P = P, first = at, last = at + 2 * n - 1, kv = argv, due = {}, locks = {}, lists = {}, n = n}
     local ids = {}
     for i = 1, n do
-        ids[i] = ARGV[at + 2 * i - 2]
+        ids[i] = argv[at + 2 * i - 2]
     end
     p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
     check_format(p.meta[1])
@@ -188,7 +171,7 @@ local function look(lane, n, special, untimed, plain)
             p.n = p.n - 1
         else
             seen[id] = true
-            local level = level_of(ARGV[at + 2 * i - 1])
+            local level = level_of(argv[at + 2 * i - 1])
             local list = p.lists[level] or {}
             p.lists[level] = list
             local due = due_of(sp)
@@ -206,7 +189,7 @@ local function look(lane, n, special, untimed, plain)
         local kv, m = {}, 0
         for i = 1, n do
             if not refused[i] then
-                kv[m + 1], kv[m + 2] = ids[i], ARGV[at + 2 * i - 1]
+                kv[m + 1], kv[m + 2] = ids[i], argv[at + 2 * i - 1]
                 m = m + 2
             end
         end
@@ -238,19 +221,19 @@ local function add_levels(p)
     end
     if levels ~= known then
         local sorted = {}
-        for c in string.gmatch(levels, '.') do
+        for c in gmatch(levels, '.') do
             sorted[#sorted + 1] = c
         end
-        table.sort(sorted)
-        call('HSET', p.P .. 'meta', 'levels', table.concat(sorted))
+        sort(sorted)
+        call('HSET', p.P .. 'meta', 'levels', concat(sorted))
     end
 end
 
-local function write(p, longest)
+local function write(p, longest, queues)
     local P = p.P
     if not p.meta[1] then
         make_queue(P)
-        call('SADD', KEYS[1], match(P, '{([^}]*)}:$'))
+        call('SADD', queues, match(P, '{([^}]*)}:$'))
     end
     if p.n == 0 then
         return
@@ -284,37 +267,53 @@ local function write(p, longest)
     end
     call('HINCRBY', P .. 'meta', 'enqueued', p.n)
     if not p.meta[3] then
-        ring(P, ready > 0 and ready or p.head and p.head < (p.was or math.huge) and 1 or 0)
+        ring(P, ready > 0 and ready or p.head and p.head < (p.was or huge) and 1 or 0)
     end
 end
 
-local function read_special(from, n)
+local function read_special(argv, from, n)
     local special = {}
     for s = from, from + 6 * n - 1, 6 do
-        special[tonumber(ARGV[s])] = {kind = ARGV[s + 1], ms = ARGV[s + 2], key = ARGV[s + 3],
-                                      ttl = ARGV[s + 4], till = ARGV[s + 5]}
+        special[tonumber(argv[s])] = {kind = argv[s + 1], ms = argv[s + 2], key = argv[s + 3],
+                                      ttl = argv[s + 4], till = argv[s + 5]}
     end
     return special
 end
 
-call('SCARD', KEYS[1])
-local longest = {}
-for lane = 1, #KEYS - 1 do
-    local n, n_special = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
-    longest[lane] = tonumber(ARGV[at + 1])
-    local untimed, how = ARGV[at + 2] == '1', ARGV[at + 3]
-    at = at + 5
-    if how == 'p' then
-        plan[lane] = look_packed(lane, n, n_special)
-    else
-        local special = n_special > 0 and read_special(at + 2 * n, n_special)
-        plan[lane] = look(lane, n, special, untimed, how)
-        at = at + 2 * n + 6 * n_special
-        packs = {}
+local function op_put(keys, argv)
+    begin()
+    local client, seq, ttl = argv[1], argv[2], argv[4]
+    local token = prefix(keys[2]) .. 'put:' .. client
+    dup, at, used = {}, 5, {}
+    if argv[3] == '1' then
+        local known = call('GET', token)
+        if known then
+            local n, rest = match(known, '^(%d+)(.*)$')
+            if n == seq then
+                return rest == '' and {} or cmsgpack.unpack(sub(rest, 2))
+            end
+        end
     end
+    call('SCARD', keys[1])
+    local plan, longest = {}, {}
+    for lane = 1, #keys - 1 do
+        local P = prefix(keys[lane + 1])
+        local n, n_special = tonumber(argv[at]), tonumber(argv[at + 4])
+        longest[lane] = tonumber(argv[at + 1])
+        local untimed, how = argv[at + 2] == '1', argv[at + 3]
+        at = at + 5
+        if how == 'p' then
+            plan[lane] = look_packed(P, argv, n, n_special)
+        else
+            local special = n_special > 0 and read_special(argv, at + 2 * n, n_special)
+            plan[lane] = look(P, argv, lane, n, special, untimed, how)
+            at = at + 2 * n + 6 * n_special
+            packs = {}
+        end
+    end
+    for lane = 1, #plan do
+        write(plan[lane], longest[lane], keys[1])
+    end
+    call('SET', token, #dup > 0 and seq .. ' ' .. cmsgpack.pack(dup) or seq, 'PX', ttl)
+    return dup
 end
-for lane = 1, #plan do
-    write(plan[lane], longest[lane])
-end
-call('SET', token, #dup > 0 and seq .. ' ' .. cmsgpack.pack(dup) or seq, 'PX', ttl)
-return dup

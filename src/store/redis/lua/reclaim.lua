@@ -9,21 +9,11 @@
 -- An incarnation whose time is over is condemned (until = -1) when it is met, and forgotten once it holds nothing. Its
 -- leases are found by a scan over those of single jobs and then over the packs, which goes on at the next call after SCAN_MAX
 -- of them; nothing is scanned while nobody is dead. A reclaimed job leaves its pack: its crash is about to be recorded.
-local worker, most = ARGV[1], tonumber(ARGV[2])
-local body_max, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
-local seq, again, ttl = ARGV[5], ARGV[6] == '1', ARGV[7]
 local SCAN_MAX = 50000
-local out = {0, 0}
-
-for lane = 2, #KEYS do
-    local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
-    if not till or tonumber(till) < now then
-        return {1, 0}
-    end
-end
+local worker, most, body_max, budget, seq, ttl, out -- of the call at hand
 
 local function answer(P, lane, fence, ids, formers, begun)
-    local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
+    local bodies, _, over = bodies_of(P, ids, body_max, huge, true)
     local list = {}
     for i in pairs(over) do
         list[#list + 1] = i - 1
@@ -53,21 +43,8 @@ local function recall(P, lane, known)
     end
 end
 
-if again then
-    for lane = 2, #KEYS do
-        local P = prefix(KEYS[lane])
-        local known = call('GET', P .. 'won:' .. worker)
-        if known then
-            recall(P, lane, known)
-        end
-    end
-    if #out > 2 then
-        return out
-    end
-end
-
 -- Condemns the dead of a lane, forgets those that hold nothing; the others with what they hold, or nil.
-local function bury(P)
+local function bury(P, all_workers)
     local all = call('ZRANGE', P .. 'workers', '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
     local dead, holds = {}, 0
     for i = 1, #all do
@@ -81,7 +58,7 @@ local function bury(P)
         else
             forget_worker(P, w)
         end
-        call('HDEL', KEYS[1], w)
+        call('HDEL', all_workers, w)
     end
     if #all > 0 then
         local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
@@ -179,8 +156,8 @@ local function scan(P, s, hash, field, visit)
     return cursor == '0' and began == '0' and not s.full
 end
 
-local function reclaim(P, lane)
-    local dead, holds = bury(P)
+local function reclaim(P, lane, all_workers)
+    local dead, holds = bury(P, all_workers)
     if holds == 0 then
         return
     end
@@ -218,11 +195,33 @@ local function reclaim(P, lane)
     flush(P)
 end
 
-for lane = 2, #KEYS do
-    if most <= 0 then
-        out[2] = 1
-        break
+local function op_reclaim(keys, argv)
+    begin()
+    worker, most, body_max, budget = argv[1], tonumber(argv[2]), tonumber(argv[3]), tonumber(argv[4])
+    seq, ttl, out = argv[5], argv[7], {0, 0}
+    for lane = 2, #keys do
+        local till = call('ZSCORE', prefix(keys[lane]) .. 'workers', worker)
+        if not till or tonumber(till) < now then
+            return {1, 0}
+        end
     end
-    reclaim(prefix(KEYS[lane]), lane)
+    if argv[6] == '1' then
+        for lane = 2, #keys do
+            local P = prefix(keys[lane])
+            local known = call('GET', P .. 'won:' .. worker)
+            if known then
+                recall(P, lane, known)
+            end
+        end
+    end
+    for lane = 2, #out == 2 and #keys or 1 do
+        if most <= 0 then
+            out[2] = 1
+            break
+        end
+        reclaim(prefix(keys[lane]), lane, keys[1])
+    end
+    local answer = out
+    out = nil -- the library stays
+    return answer
 end
-return out

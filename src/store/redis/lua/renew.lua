@@ -4,7 +4,6 @@
 -- ARGV  worker, lease ms, first (0|1), description, most stops, then those that the last answer had: lane, text
 -- Answers {stale, ms until the lease of another worker ends or -1, ms until a job is due or -1, then lane, text, lane, text, ...}.
 -- A stop stays until the next renew names it, so that a lost answer loses none.
-local worker, lease, first, most = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[5])
 
 -- Of a marked job only while it is still under that lease; a removed one has none.
 local function is_due(P, text)
@@ -12,47 +11,51 @@ local function is_due(P, text)
     return kind == 'r' or match(call('HGET', P .. 'lease', id) or '', '^%d+') == fence
 end
 
-call('HLEN', KEYS[1])
-for lane = 2, #KEYS do
-    local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
-    if not first and (not till or tonumber(till) < 0) then
-        return {1, -1, -1}
-    end
-end
-for i = 6, #ARGV, 2 do
-    call('LREM', prefix(KEYS[tonumber(ARGV[i]) + 2]) .. 'stop:' .. worker, 1, ARGV[i + 1])
-end
-local out = {0, -1, -1}
-local death, due
-for lane = 2, #KEYS do
-    local P = prefix(KEYS[lane])
-    call('ZADD', P .. 'workers', now + lease, worker)
-    local first = first_due(P)
-    due = first and min(due or first, first) or due
-    local first_two = call('ZRANGE', P .. 'workers', 0, 1, 'WITHSCORES')
-    for i = 1, #first_two, 2 do
-        if first_two[i] ~= worker then
-            death = min(death or math.huge, tonumber(first_two[i + 1]))
+local function op_renew(keys, argv)
+    begin()
+    local worker, lease, first, most = argv[1], tonumber(argv[2]), argv[3] == '1', tonumber(argv[5])
+    call('HLEN', keys[1])
+    for lane = 2, #keys do
+        local till = call('ZSCORE', prefix(keys[lane]) .. 'workers', worker)
+        if not first and (not till or tonumber(till) < 0) then
+            return {1, -1, -1}
         end
     end
-    if most > 0 then
-        local stops = call('LRANGE', P .. 'stop:' .. worker, 0, most - 1)
-        for i = 1, #stops do
-            if is_due(P, stops[i]) then
-                out[#out + 1] = lane - 2
-                out[#out + 1] = stops[i]
-                most = most - 1
-            else
-                call('LREM', P .. 'stop:' .. worker, 1, stops[i])
+    for i = 6, #argv, 2 do
+        call('LREM', prefix(keys[tonumber(argv[i]) + 2]) .. 'stop:' .. worker, 1, argv[i + 1])
+    end
+    local out = {0, -1, -1}
+    local death, due
+    for lane = 2, #keys do
+        local P = prefix(keys[lane])
+        call('ZADD', P .. 'workers', now + lease, worker)
+        local first = first_due(P)
+        due = first and min(due or first, first) or due
+        local first_two = call('ZRANGE', P .. 'workers', 0, 1, 'WITHSCORES')
+        for i = 1, #first_two, 2 do
+            if first_two[i] ~= worker then
+                death = min(death or huge, tonumber(first_two[i + 1]))
+            end
+        end
+        if most > 0 then
+            local stops = call('LRANGE', P .. 'stop:' .. worker, 0, most - 1)
+            for i = 1, #stops do
+                if is_due(P, stops[i]) then
+                    out[#out + 1] = lane - 2
+                    out[#out + 1] = stops[i]
+                    most = most - 1
+                else
+                    call('LREM', P .. 'stop:' .. worker, 1, stops[i])
+                end
             end
         end
     end
+    if death then
+        out[2] = max(death + 1 - now, 0)
+    end
+    if due then
+        out[3] = max(due - now, 0)
+    end
+    call('HSET', keys[1], worker, (now + lease) .. ' ' .. now .. ' ' .. argv[4])
+    return out
 end
-if death then
-    out[2] = max(death + 1 - now, 0)
-end
-if due then
-    out[3] = max(due - now, 0)
-end
-call('HSET', KEYS[1], worker, (now + lease) .. ' ' .. now .. ' ' .. ARGV[4])
-return out

@@ -5,15 +5,13 @@
 -- Answers for each id, until the bytes are used up: {} or {state, body, history or null, lock or null, where, until,
 -- worker's description or null}. state: s r a t c d x as scheduled, ready, active, retrying, completed, dead, cancelled;
 -- where: the score, the lease or the record of the end.
-local P = prefix(KEYS[2])
-local budget = tonumber(ARGV[1])
-local out = {}
+local P, workers, budget -- of the call at hand
 
 -- The record of a lease, whose state is "fence level worker", and what is known of its worker.
 local function worker_of(lease)
     local w = match(lease, '^%d+ .(%w+)') or ''
     local till = call('ZSCORE', P .. 'workers', w)
-    return till and tonumber(till) or 0, call('HGET', KEYS[1], w)
+    return till and tonumber(till) or 0, call('HGET', workers, w)
 end
 
 -- The same answer for a job in a pack, as if it had records of its own.
@@ -64,10 +62,15 @@ local function row(id)
     return {state, body, hist, call('HGET', P .. 'uk', id), where, till, name}
 end
 
-for i = 2, #ARGV do
-    if budget <= 0 then
-        break
+local function op_rows(keys, argv)
+    begin()
+    P, workers, budget = prefix(keys[2]), keys[1], tonumber(argv[1])
+    local out = {}
+    for i = 2, #argv do
+        if budget <= 0 then
+            break
+        end
+        out[#out + 1] = row(argv[i])
     end
-    out[#out + 1] = row(ARGV[i])
+    return out
 end
-return out

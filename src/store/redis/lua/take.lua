@@ -8,19 +8,8 @@
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
-local worker, most, register, was_idle = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
-local body_max, budget = tonumber(ARGV[5]), tonumber(ARGV[6])
-local seq, again, ttl = ARGV[7], ARGV[8] == '1', ARGV[9]
 local PACK_BYTES = 17000 -- no pack has more (LQ_PACK_BYTES)
-local out = {0, now, 0}
-local next_due
-
-for lane = 1, #KEYS do
-    local till = call('ZSCORE', prefix(KEYS[lane]) .. 'workers', worker)
-    if not till or tonumber(till) < now then
-        return {1, now, 0}
-    end
-end
+local worker, most, was_idle, body_max, budget, seq, ttl, out, next_due -- of the call at hand
 
 local function answer_ids(P, lane, fence, ids, bodies, over)
     local hist, list = {}, {}
@@ -33,65 +22,52 @@ local function answer_ids(P, lane, fence, ids, bodies, over)
     out[#out + 1] = {lane - 1, fence, ids, bodies, hist, list}
 end
 
-if again then
-    -- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
-    local function recall_run(P, lane, fence, entry, loose)
-        local from, to = read_entry(entry)
-        local name, state = name_of(entry), 'a' .. fence .. ' ' .. worker
-        local p, at = pack_at(P, name), from
-        local v = p and p.v or {}
-        for k = 1, #v, 3 do
-            local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
-            if a < b and v[k + 2] == state then
-                out[#out + 1] = {lane - 1, fence, entry_of(name, a, b)}
-                for i = at, a - 1 do
-                    loose[#loose + 1] = id_at(name, i)
-                end
-                at = b
+-- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
+local function recall_run(P, lane, fence, entry, loose)
+    local from, to = read_entry(entry)
+    local name, state = name_of(entry), 'a' .. fence .. ' ' .. worker
+    local p, at = pack_at(P, name), from
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        local a, b = max(v[k], from), min(v[k] + v[k + 1], to)
+        if a < b and v[k + 2] == state then
+            out[#out + 1] = {lane - 1, fence, entry_of(name, a, b)}
+            for i = at, a - 1 do
+                loose[#loose + 1] = id_at(name, i)
             end
-        end
-        for i = at, to - 1 do
-            loose[#loose + 1] = id_at(name, i)
+            at = b
         end
     end
+    for i = at, to - 1 do
+        loose[#loose + 1] = id_at(name, i)
+    end
+end
 
-    -- What the call that is now repeated had taken, as far as it is still this worker's.
-    local function recall(P, lane, known)
-        local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
-        if number ~= seq then
-            return
-        end
-        local had, ids = {}, {}
-        for entry in string.gmatch(rest, '%z([^%z]+)') do
-            if is_run(entry) then
-                recall_run(P, lane, fence, entry, had)
-            else
-                had[#had + 1] = entry
-            end
-        end
-        local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
-        for i = 1, #had do
-            if leases[i] and match(leases[i], '^(%d+) .(%w+)') == fence and match(leases[i], '^%d+ .(%w+)') == worker then
-                ids[#ids + 1] = had[i]
-            end
-        end
-        if #ids > 0 then
-            local bodies, _, over = bodies_of(P, ids, body_max, math.huge, true)
-            answer_ids(P, lane, fence, ids, bodies, over)
-        end
-        flush(P)
+-- What the call that is now repeated had taken, as far as it is still this worker's.
+local function recall(P, lane, known)
+    local number, fence, rest = match(known, '^(%d+) (%d+)(.*)$')
+    if number ~= seq then
+        return
     end
-
-    for lane = 1, #KEYS do
-        local P = prefix(KEYS[lane])
-        local known = call('GET', P .. 'got:' .. worker)
-        if known then
-            recall(P, lane, known)
+    local had, ids = {}, {}
+    for entry in gmatch(rest, '%z([^%z]+)') do
+        if is_run(entry) then
+            recall_run(P, lane, fence, entry, had)
+        else
+            had[#had + 1] = entry
         end
     end
-    if #out > 3 then
-        return out
+    local leases = fetch('HMGET', P .. 'lease', had, 1, #had)
+    for i = 1, #had do
+        if leases[i] and match(leases[i], '^(%d+) .(%w+)') == fence and match(leases[i], '^%d+ .(%w+)') == worker then
+            ids[#ids + 1] = had[i]
+        end
     end
+    if #ids > 0 then
+        local bodies, _, over = bodies_of(P, ids, body_max, huge, true)
+        answer_ids(P, lane, fence, ids, bodies, over)
+    end
+    flush(P)
 end
 
 -- Leaves out ids without a body: nothing of such a job is there.
@@ -229,7 +205,7 @@ local function take(P, lane)
     if n > 0 then
         call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
-        call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. table.concat(meta.known, '\0'), 'PX', ttl)
+        call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. concat(meta.known, '\0'), 'PX', ttl)
     end
     if promoted > 0 and not was_idle then
         ring(P, count_ready(P, levels, 0, meta[7]))
@@ -244,30 +220,59 @@ local function pass_the_bell(P)
     end
 end
 
-for lane = 1, #KEYS do
-    local P = prefix(KEYS[lane])
+local function take_lanes(keys, register)
+    for lane = 1, #keys do
+        local P = prefix(keys[lane])
+        if was_idle then
+            call('SREM', P .. 'idle', worker)
+            call('DEL', P .. 'bell:' .. worker)
+        end
+    end
+    for lane = 1, #keys do
+        take(prefix(keys[lane]), lane)
+        if most <= 0 or budget <= 0 then
+            break
+        end
+    end
     if was_idle then
-        call('SREM', P .. 'idle', worker)
-        call('DEL', P .. 'bell:' .. worker)
+        for lane = 1, #keys do
+            pass_the_bell(prefix(keys[lane]))
+        end
     end
-end
-for lane = 1, #KEYS do
-    take(prefix(KEYS[lane]), lane)
-    if most <= 0 or budget <= 0 then
-        break
-    end
-end
-if was_idle then
-    for lane = 1, #KEYS do
-        pass_the_bell(prefix(KEYS[lane]))
-    end
-end
-if #out == 3 then
-    out[3] = next_due or 0
-    if register then
-        for lane = 1, #KEYS do
-            call('SADD', prefix(KEYS[lane]) .. 'idle', worker)
+    if #out == 3 then
+        out[3] = next_due or 0
+        if register then
+            for lane = 1, #keys do
+                call('SADD', prefix(keys[lane]) .. 'idle', worker)
+            end
         end
     end
 end
-return out
+
+local function op_take(keys, argv)
+    begin()
+    worker, most, was_idle, body_max, budget = argv[1], tonumber(argv[2]), argv[4] == '1', tonumber(argv[5]), tonumber(argv[6])
+    seq, ttl, next_due = argv[7], argv[9], nil
+    for lane = 1, #keys do
+        local till = call('ZSCORE', prefix(keys[lane]) .. 'workers', worker)
+        if not till or tonumber(till) < now then
+            return {1, now, 0}
+        end
+    end
+    out = {0, now, 0}
+    if argv[8] == '1' then
+        for lane = 1, #keys do
+            local P = prefix(keys[lane])
+            local known = call('GET', P .. 'got:' .. worker)
+            if known then
+                recall(P, lane, known)
+            end
+        end
+    end
+    if #out == 3 then
+        take_lanes(keys, argv[3] == '1')
+    end
+    local answer = out
+    out = nil -- the library stays
+    return answer
+end

@@ -3,9 +3,7 @@
 -- KEYS  one meta for each lane
 -- ARGV  most, then ms and number kept of the completed (and apart of the cancelled), and of the dead
 -- Answers {removed, more (0|1)}.
-local most, n = tonumber(ARGV[1]), 0
-local done_age, done_count = tonumber(ARGV[2]), tonumber(ARGV[3])
-local dead_age, dead_count = tonumber(ARGV[4]), tonumber(ARGV[5])
+local most, n, done_age, done_count -- of the call at hand
 
 local function trim_set(P, set, age, count)
     local old = call('ZCOUNT', P .. set, '-inf', format('(%.0f', now - age))
@@ -71,20 +69,26 @@ local function trim_completed(P)
     return over > gone
 end
 
-local more = false
-for lane = 1, #KEYS do
-    local P = prefix(KEYS[lane])
-    more = trim_completed(P) or more
-    more = trim_set(P, 'cancelled', done_age, done_count) or more
-    more = trim_set(P, 'dead', dead_age, dead_count) or more
-    flush(P)
-end
-flow_begin(prefix(KEYS[1]))
-if call('EXISTS', flow_ns .. 'flows') == 1 then
-    for state = 1, 3 do
-        local age, count = state == 2 and dead_age or done_age, state == 2 and dead_count or done_count
-        local _, left = keep_flows(state, count, now - age, most)
-        more = more or left
+local function op_trim(keys, argv)
+    begin()
+    most, n = tonumber(argv[1]), 0
+    done_age, done_count = tonumber(argv[2]), tonumber(argv[3])
+    local dead_age, dead_count = tonumber(argv[4]), tonumber(argv[5])
+    local more = false
+    for lane = 1, #keys do
+        local P = prefix(keys[lane])
+        more = trim_completed(P) or more
+        more = trim_set(P, 'cancelled', done_age, done_count) or more
+        more = trim_set(P, 'dead', dead_age, dead_count) or more
+        flush(P)
     end
+    flow_begin(prefix(keys[1]))
+    if call('EXISTS', flow_ns .. 'flows') == 1 then
+        for state = 1, 3 do
+            local age, count = state == 2 and dead_age or done_age, state == 2 and dead_count or done_count
+            local _, left = keep_flows(state, count, now - age, most)
+            more = more or left
+        end
+    end
+    return {n, more and 1 or 0}
 end
-return {n, more and 1 or 0}

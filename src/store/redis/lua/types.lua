@@ -7,19 +7,23 @@ local function is_foreign(key, kind)
     return is ~= kind and is ~= 'none' and key .. ' is a ' .. is
 end
 
-local found = is_foreign(KEYS[1], 'set') or is_foreign(KEYS[2], 'hash')
 local kinds = {jobs = 'hash', pack = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
                mark = 'hash', meta = 'hash', since = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
                workers = 'zset', ttl = 'zset', completed = 'list', idle = 'set'}
-for level = 0, 8 do
-    kinds['ready:' .. level] = 'list'
-end
-for i = 3, #KEYS do
-    for name, kind in pairs(kinds) do
-        found = found or is_foreign(prefix(KEYS[i]) .. name, kind)
+
+local function op_types(keys, argv)
+    begin()
+    local found = is_foreign(keys[1], 'set') or is_foreign(keys[2], 'hash')
+    for i = 3, #keys do
+        for name, kind in pairs(kinds) do
+            found = found or is_foreign(prefix(keys[i]) .. name, kind)
+        end
+        for level = 0, 8 do
+            found = found or is_foreign(prefix(keys[i]) .. 'ready:' .. level, 'list')
+        end
+        if not found then
+            check_format(call('HGET', keys[i], 'v'))
+        end
     end
-    if not found then
-        check_format(call('HGET', KEYS[i], 'v'))
-    end
+    return found or ''
 end
-return found or ''

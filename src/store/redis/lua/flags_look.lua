@@ -1,1 +1,0 @@
-#!lua flags=no-writes,allow-oom

@@ -1,1 +1,0 @@
--- flow_settle.lua - behind settle.lua, to tell the script that moves flows (flow.lua) from the one that knows none (noflow.lua)
