@@ -19,6 +19,10 @@
 
 int ls_sqlite_worker_live(struct ls_sqlite_tx *tx, const char *id, int64_t *num)
 {
+    if (tx->worker.id[0] && strcmp(tx->worker.id, id) == 0) {
+        *num = tx->worker.num;
+        return tx->worker.until_ms >= tx->now_ms ? 0 : LADE_STALE;
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_WORKER_GET);
     if (st)
         ls_sqlite_bind_text(st, 1, lb_slice_str(id));
@@ -26,9 +30,15 @@ int ls_sqlite_worker_live(struct ls_sqlite_tx *tx, const char *id, int64_t *num)
     if (rc <= 0)
         return rc < 0 ? rc : LADE_STALE;
     *num = sqlite3_column_int64(st, 0);
-    bool live = sqlite3_column_int64(st, 1) >= tx->now_ms && sqlite3_column_int64(st, 2) == 0;
+    int64_t until_ms = sqlite3_column_int64(st, 1);
+    bool live = until_ms >= tx->now_ms && sqlite3_column_int64(st, 2) == 0;
     (void)sqlite3_reset(st);
-    return live ? 0 : LADE_STALE;
+    if (!live)
+        return LADE_STALE;
+    (void)snprintf(tx->worker.id, sizeof(tx->worker.id), "%s", id);
+    tx->worker.num = *num;
+    tx->worker.until_ms = until_ms;
+    return 0;
 }
 
 int ls_sqlite_worker_is(struct ls_sqlite_tx *tx, int64_t num, const char *id)
@@ -62,6 +72,7 @@ static int change_worker(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int6
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
     if (st)
         ls_sqlite_bind(st, 1, num);
+    tx->worker.id[0] = 0;
     return ls_sqlite_tx_do(tx, st);
 }
 

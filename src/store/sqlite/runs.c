@@ -22,6 +22,26 @@ void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
     r->reason = sqlite3_column_int64(st, 10);
 }
 
+/* What is known of the file without a look: the runs read or written last (tx.h). NULL: not known. */
+static struct ls_sqlite_run *find_kept(struct ls_sqlite_tx *tx, int64_t job)
+{
+    for (size_t i = 0; i < LS_SQLITE_RUNS_KEPT; i++) {
+        if (tx->run[i].job == job && tx->run[i].n > 0)
+            return &tx->run[i];
+    }
+    return NULL;
+}
+
+static void keep(struct ls_sqlite_tx *tx, const struct ls_sqlite_run *r)
+{
+    struct ls_sqlite_run *at = find_kept(tx, r->job);
+    for (size_t i = 0; i < LS_SQLITE_RUNS_KEPT && !at; i++)
+        at = tx->run[i].n == 0 ? &tx->run[i] : NULL;
+    if (!at)
+        at = &tx->run[tx->run_at++ % LS_SQLITE_RUNS_KEPT];
+    *at = *r;
+}
+
 /* Reads the one run of a statement. */
 static int read_one(struct ls_sqlite_tx *tx, sqlite3_stmt *st, struct ls_sqlite_run *r)
 {
@@ -30,11 +50,19 @@ static int read_one(struct ls_sqlite_tx *tx, sqlite3_stmt *st, struct ls_sqlite_
         return rc < 0 ? rc : LADE_NOT_FOUND;
     ls_sqlite_run_read(st, r);
     (void)sqlite3_reset(st);
+    keep(tx, r);
     return 0;
 }
 
 int ls_sqlite_run_of(struct ls_sqlite_tx *tx, int64_t seq, struct ls_sqlite_run *r)
 {
+    for (size_t i = 0; i < LS_SQLITE_RUNS_KEPT; i++) {
+        const struct ls_sqlite_run *k = &tx->run[i];
+        if (k->job <= seq && seq < k->job + k->n) {
+            *r = *k;
+            return 0;
+        }
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_RUN_AT);
     if (st)
         ls_sqlite_bind(st, 1, seq);
@@ -47,6 +75,15 @@ int ls_sqlite_run_of_fence(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue
 {
     if (fence > INT64_MAX || q->count[LADE_STATE_ACTIVE] == 0)
         return LADE_NOT_FOUND;
+    for (size_t i = 0; i < LS_SQLITE_RUNS_KEPT;
+         i++) { /* no two active jobs of a queue share a fence */
+        const struct ls_sqlite_run *k = &tx->run[i];
+        if (k->queue == q->num && k->state == LADE_STATE_ACTIVE && k->pos <= (int64_t)fence &&
+            (int64_t)fence < k->pos + k->n) {
+            *r = *k;
+            return 0;
+        }
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_RUN_BEFORE);
     if (st) {
         ls_sqlite_bind(st, 1, q->num);
@@ -63,6 +100,14 @@ int ls_sqlite_run_first(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q
 {
     if (q->count[state] == 0)
         return LADE_NOT_FOUND;
+    for (size_t i = 0; i < LS_SQLITE_RUNS_KEPT; i++) { /* it has them all: it is the only one */
+        const struct ls_sqlite_run *k = &tx->run[i];
+        if (k->n > 0 && k->n == q->count[state] && k->queue == q->num &&
+            k->state == (int64_t)state) {
+            *r = *k;
+            return 0;
+        }
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_RUN_FIRST);
     if (st) {
         ls_sqlite_bind(st, 1, q->num);
@@ -90,7 +135,19 @@ static int insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_run *r)
         (void)sqlite3_bind_null(st, 9);
     ls_sqlite_bind(st, 10, r->flags);
     ls_sqlite_bind(st, 11, r->reason);
-    return ls_sqlite_tx_do(tx, st);
+    keep(tx, r);
+    return ls_sqlite_tx_do(tx, st); /* should it fail, all that is kept is forgotten */
+}
+
+static void change_kept(struct ls_sqlite_run *k, enum ls_sqlite_sql which, int64_t v)
+{
+    if (!k)
+        return;
+    if (which == LS_SQLITE_RUN_SHIFT) {
+        k->job += v;
+        k->pos += v;
+    }
+    k->n = which == LS_SQLITE_RUN_DEL ? 0 : which == LS_SQLITE_RUN_SHIFT ? k->n - v : v;
 }
 
 /* A statement with the run's key and one number. */
@@ -102,6 +159,7 @@ static int change(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t job
     ls_sqlite_bind(st, 1, job);
     if (which != LS_SQLITE_RUN_DEL)
         ls_sqlite_bind(st, 2, v);
+    change_kept(find_kept(tx, job), which, v);
     return ls_sqlite_tx_do(tx, st);
 }
 

@@ -20,18 +20,6 @@
 
 enum ls_sqlite_flag { LS_SQLITE_BEGUN = 1, LS_SQLITE_KILL = 2, LS_SQLITE_CANCEL = 4 };
 
-struct ls_sqlite_run {
-    int64_t job, n;
-    int64_t queue;
-    int64_t state;
-    int64_t rank, pos;
-    int64_t level;
-    int64_t at_ms;
-    int64_t worker; /* 0 = none */
-    int64_t flags;
-    int64_t reason;
-};
-
 /* Reads columns LS_SQLITE_RUN from column 0 on. */
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r);
 

@@ -13,12 +13,15 @@ void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_s
 {
     *tx = (struct ls_sqlite_tx){.s = s, .db = db, .op = "store"};
     lb_arena_init(&tx->arena);
+    lb_arena_init(&tx->kept);
     lb_map_init(&tx->queues);
+    tx->locks = -1;
 }
 
 void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
 {
     lb_map_fini(&tx->queues);
+    lb_arena_fini(&tx->kept);
     lb_arena_fini(&tx->arena);
 }
 
@@ -48,23 +51,53 @@ int ls_sqlite_tx_step(struct ls_sqlite_tx *tx, sqlite3_stmt *st)
     return rc;
 }
 
-static void forget_queues(struct ls_sqlite_tx *tx)
+/* The next transaction has looked at nothing yet. */
+static void leave_queues(struct ls_sqlite_tx *tx)
 {
-    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link)
-        (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
+    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
+        q->touched = q->dirty = q->ring_all = false;
+        q->ring = 0;
+        q->ring_due = 0;
+    }
     tx->list = tx->last = NULL;
-    tx->next_seq = 0;
-    tx->locks = -1;
     tx->grows = false;
     lb_arena_reset(&tx->arena);
 }
 
+static void forget_all(struct ls_sqlite_tx *tx)
+{
+    leave_queues(tx);
+    for (struct ls_sqlite_queue *q = tx->all; q; q = q->next_kept)
+        (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
+    tx->all = NULL;
+    tx->n_all = 0;
+    lb_arena_reset(&tx->kept);
+    memset(tx->run, 0, sizeof(tx->run));
+    tx->worker.id[0] = 0;
+    tx->next_seq = 0;
+    tx->locks = -1;
+    tx->keeps = false;
+}
+
+static uint32_t read_version(struct ls_sqlite_tx *tx)
+{
+    uint32_t version = 0;
+    int rc = sqlite3_file_control(tx->db->h, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    tx->keeps = rc == SQLITE_OK;
+    return version;
+}
+
 int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx)
 {
-    forget_queues(tx);
+    leave_queues(tx);
     int rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_BEGIN));
     if (rc == 0)
         ls_sqlite_log_begin(tx->db);
+    bool kept = rc == 0 && tx->keeps && tx->n_all <= LS_SQLITE_QUEUES_KEPT;
+    if (!kept || read_version(tx) != tx->version)
+        forget_all(tx);
+    if (tx->locks > 0)
+        tx->locks = -1; /* they may be gone */
     tx->now_ms = ls_sqlite_now_ms(tx->s);
     return rc;
 }
@@ -100,11 +133,13 @@ int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
     if (rc == 0)
         rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_COMMIT));
     LB_FAULT(point);
-    if (rc < 0)
+    if (rc < 0) {
         ls_sqlite_tx_rollback(tx);
-    else
-        ls_sqlite_log_end(tx->db);
-    return rc;
+        return rc;
+    }
+    ls_sqlite_log_end(tx->db);
+    tx->version = read_version(tx);
+    return 0;
 }
 
 void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx)
@@ -116,7 +151,7 @@ void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx)
         (void)sqlite3_reset(st);
     }
     ls_sqlite_log_end(tx->db);
-    forget_queues(tx);
+    forget_all(tx);
 }
 
 void ls_sqlite_tx_ring(struct ls_sqlite_tx *tx)
@@ -148,18 +183,30 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
     q->name[n] = 0;
 }
 
+static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
+{
+    if (!q->touched) {
+        q->touched = true;
+        q->link = tx->list;
+        tx->list = q;
+    }
+    tx->last = q;
+    return q;
+}
+
 static int add_queue(struct ls_sqlite_tx *tx, sqlite3_stmt *st, struct ls_sqlite_queue **out)
 {
-    struct ls_sqlite_queue *q = lb_arena_alloc(&tx->arena, sizeof(*q));
+    struct ls_sqlite_queue *q = lb_arena_alloc(&tx->kept, sizeof(*q));
     if (!q)
         return lb_fail_nomem(tx->err, tx->op);
     memset(q, 0, sizeof(*q));
     ls_sqlite_queue_read(st, q);
     if (lb_map_put(&tx->queues, lb_slice_str(q->name), q) < 0)
         return lb_fail_nomem(tx->err, tx->op);
-    q->link = tx->list;
-    tx->list = tx->last = q;
-    *out = q;
+    q->next_kept = tx->all;
+    tx->all = q;
+    tx->n_all++;
+    *out = touch(tx, q);
     return 0;
 }
 
@@ -170,9 +217,11 @@ int ls_sqlite_tx_queue(struct ls_sqlite_tx *tx, const char *name, struct ls_sqli
         *out = tx->last;
         return 0;
     }
-    *out = tx->last = lb_map_get(&tx->queues, lb_slice_str(name));
-    if (*out)
+    struct ls_sqlite_queue *kept = lb_map_get(&tx->queues, lb_slice_str(name));
+    if (kept) {
+        *out = touch(tx, kept);
         return 0;
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_QUEUE_GET);
     if (st)
         ls_sqlite_bind_text(st, 1, lb_slice_str(name));
@@ -202,9 +251,9 @@ int ls_sqlite_tx_queue_make(struct ls_sqlite_tx *tx, const char *name, struct ls
 int ls_sqlite_tx_queue_by_num(struct ls_sqlite_tx *tx, int64_t num, struct ls_sqlite_queue **out)
 {
     *out = NULL;
-    for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
+    for (struct ls_sqlite_queue *q = tx->all; q; q = q->next_kept) {
         if (q->num == num) {
-            *out = q;
+            *out = touch(tx, q);
             return 0;
         }
     }
@@ -228,6 +277,13 @@ void ls_sqlite_tx_queue_drop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
     for (struct ls_sqlite_queue **at = &tx->list; *at; at = &(*at)->link) {
         if (*at == q) {
             *at = q->link;
+            break;
+        }
+    }
+    for (struct ls_sqlite_queue **at = &tx->all; *at; at = &(*at)->next_kept) {
+        if (*at == q) {
+            *at = q->next_kept;
+            tx->n_all--;
             break;
         }
     }

@@ -3,6 +3,10 @@
  *
  * Counts of a queue change in memory and are written once, just before the commit. Waking happens after the commit,
  * so that whoever wakes finds the jobs.
+ *
+ * What a transaction has read or written is not read again by the next one: queues, a few runs, the number of the next job, the
+ * worker that took last. Each begin compares the data version of the connection with that after the commit before: any other
+ * connection's commit, of this process or another, changes it, and then all is forgotten, as after a rollback.
  */
 #ifndef LADE_SQLITE_TX_H
 #define LADE_SQLITE_TX_H
@@ -23,13 +27,31 @@ struct ls_sqlite_queue {
     int64_t count[LADE_N_STATES];
     int64_t total[4];
     char name[LADE_NAME_MAX + 1];
+    /* Of the open transaction. */
+    bool touched; /* in tx->list */
     bool dirty;
     /* To wake after the commit. */
-    size_t ring;      /* jobs that became ready */
-    bool ring_all;    /* resumed */
-    int64_t ring_due; /* a job that is due then was added; 0 = none */
-    struct ls_sqlite_queue *link;
+    size_t ring;                  /* jobs that became ready */
+    bool ring_all;                /* resumed */
+    int64_t ring_due;             /* a job that is due then was added; 0 = none */
+    struct ls_sqlite_queue *link; /* of tx->list */
+    struct ls_sqlite_queue *next_kept;
 };
+
+struct ls_sqlite_run {
+    int64_t job, n;
+    int64_t queue;
+    int64_t state;
+    int64_t rank, pos;
+    int64_t level;
+    int64_t at_ms;
+    int64_t worker; /* 0 = none */
+    int64_t flags;
+    int64_t reason;
+};
+
+#define LS_SQLITE_RUNS_KEPT   4
+#define LS_SQLITE_QUEUES_KEPT 256 /* beyond it a transaction begins with none */
 
 struct ls_sqlite_tx {
     struct ls_sqlite *s;
@@ -38,12 +60,26 @@ struct ls_sqlite_tx {
     bool grows;     /* puts: to be refused when the file cannot grow with it */
     lade_err *err;
     int64_t now_ms;
+    struct lb_arena arena;        /* of the open transaction */
+    struct ls_sqlite_queue *list; /* queues that it has looked at */
+    struct ls_sqlite_queue *last; /* of the last look-up: a batch is mostly of one queue */
+
+    /* Kept as long as nobody else commits. */
+    bool keeps; /* `version` is that after our last commit */
+    uint32_t version;
     int64_t next_seq; /* of the next job; 0 = not read yet */
     int locks;        /* is any unique key held: 1, 0, or -1 = not looked yet */
-    struct lb_arena arena;
-    struct lb_map queues; /* by name; values in the arena */
-    struct ls_sqlite_queue *list;
-    struct ls_sqlite_queue *last; /* of the last look-up: a batch is mostly of one queue */
+    struct lb_arena kept;
+    struct lb_map queues; /* by name; values in `kept` */
+    struct ls_sqlite_queue *all;
+    size_t n_all;
+    struct ls_sqlite_run run[LS_SQLITE_RUNS_KEPT]; /* as they are in the file; n = 0: none */
+    unsigned run_at;                               /* to be replaced next */
+
+    struct {
+        char id[LADE_ID_MAX + 1]; /* "" = none */
+        int64_t num, until_ms;
+    } worker; /* live until then */
 };
 
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db);
