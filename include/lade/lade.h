@@ -403,6 +403,8 @@ typedef struct lade_job_view {
     const lade_attempt *history; /* oldest first; at most the last 32 */
     size_t n_history;
     bool corrupt; /* the stored envelope could not be read: payload holds its raw bytes */
+    const struct lade_effect_record *effects; /* effect.h; oldest first */
+    size_t n_effects;
 } lade_job_view;
 
 /*
@@ -518,5 +520,7 @@ LADE_API const char *lade_version(void);
 
 /* Part 4: workflows. */
 #include <lade/flow.h>
+/* Part 5: effects. */
+#include <lade/effect.h>
 
 #endif

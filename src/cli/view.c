@@ -159,6 +159,26 @@ static void add_attempts(struct cli_row *r, const lade_job_view *v)
     cli_row_json(r, "history", list);
 }
 
+static void make_effect(struct cli_row *r, const lade_effect_record *e)
+{
+    cli_row_init(r);
+    cli_row_text(r, "key", e->key);
+    cli_row_bytes(r, "value", e->value, SIZE_MAX);
+    cli_row_time(r, "at", e->at);
+}
+
+static void add_effects(struct cli_row *r, const lade_job_view *v)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < v->n_effects; i++) {
+        struct cli_row e;
+        make_effect(&e, &v->effects[i]);
+        r->failed |= e.failed || json_array_append(list, e.o) != 0;
+        cli_row_fini(&e);
+    }
+    cli_row_json(r, "effects", list);
+}
+
 static void add_headers(struct cli_row *r, const lade_job_view *v)
 {
     struct cli_row h;
@@ -180,6 +200,7 @@ void cli_view_full(struct cli_row *r, const lade_job_view *v, int64_t now)
         cli_row_bytes(r, "unique_key", v->unique_key, SIZE_MAX);
     add_headers(r, v);
     add_attempts(r, v);
+    add_effects(r, v);
 }
 
 static void print_bytes(const char *title, lade_bytes bytes)
@@ -303,6 +324,26 @@ static void print_errors(const lade_job_view *v)
     }
 }
 
+static int print_effects(const struct cli *c, const lade_job_view *v, lade_err *err)
+{
+    static const struct cli_column columns[] = {
+        {"EFFECT", "key", CLI_CELL_TEXT, false, false},
+        {"RECORDED", "at", CLI_CELL_TEXT, false, false},
+        {"VALUE", "value", CLI_CELL_BYTES, false, true},
+    };
+    if (v->n_effects == 0)
+        return 0;
+    (void)putchar('\n');
+    struct cli_out out;
+    cli_out_begin(&out, c, columns, LB_ARRAY_LEN(columns));
+    for (size_t i = 0; i < v->n_effects; i++) {
+        struct cli_row e;
+        make_effect(&e, &v->effects[i]);
+        cli_out_row(&out, &e);
+    }
+    return cli_out_end(&out, err);
+}
+
 int cli_view_print(const struct cli *c, const lade_job_view *v, int64_t now, lade_err *err)
 {
     bool is_tty = isatty(STDOUT_FILENO);
@@ -324,8 +365,9 @@ int cli_view_print(const struct cli *c, const lade_job_view *v, int64_t now, lad
     }
     print_card(&card, v);
     cli_row_fini(&card);
-    if (v->n_history == 0)
-        return 0;
+    int rc = print_effects(c, v, err);
+    if (v->n_history == 0 || rc < 0)
+        return rc;
     (void)putchar('\n');
     struct cli_out out;
     cli_out_begin(&out, c, columns, LB_ARRAY_LEN(columns));
@@ -334,7 +376,7 @@ int cli_view_print(const struct cli *c, const lade_job_view *v, int64_t now, lad
         make_attempt(&a, &v->history[i]);
         cli_out_row(&out, &a);
     }
-    int rc = cli_out_end(&out, err);
+    rc = cli_out_end(&out, err);
     if (rc == 0 && is_tty)
         print_errors(v);
     return rc;

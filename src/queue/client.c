@@ -220,6 +220,21 @@ static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
     return rc;
 }
 
+int lq_client_draft(lade *q, const lade_job_spec *spec, struct lq_put *put, lade_id *id,
+                    struct lb_buf *body, lade_err *err)
+{
+    size_t body_at;
+    struct draft d = {.put = put, .id = id, .body_at = &body_at};
+    lb_buf_init(body);
+    int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
+    if (rc < 0)
+        return rc;
+    draft_job(q, &d, 0, spec);
+    *body = d.bodies;
+    put->body = lb_buf_slice(body);
+    return body->failed ? lb_fail_nomem(err, "enqueue") : 0;
+}
+
 int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "enqueue");

@@ -6,6 +6,7 @@
 #ifndef LADE_QUEUE_CLIENT_H
 #define LADE_QUEUE_CLIENT_H
 
+#include "base/buf.h"
 #include "queue/batch.h"
 #include "queue/store.h"
 
@@ -25,6 +26,13 @@ struct lade {
  */
 LADE_CHECKED int lq_client_open(lade **out, const struct lq_store_ops *const *stores, size_t n,
                                 const char *url, const lade_options *opts, lade_err *err);
+
+/*
+ * Checks a spec and makes the put of it, without putting it. `put` borrows from spec, id and body; body is the caller's: lb_buf_fini
+ * it whatever the result.
+ */
+LADE_CHECKED int lq_client_draft(lade *q, const lade_job_spec *spec, struct lq_put *put,
+                                 lade_id *id, struct lb_buf *body, lade_err *err);
 
 /* The producer's clock in ms. */
 int64_t lq_client_now_ms(const lade *q);

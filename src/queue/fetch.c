@@ -188,6 +188,10 @@ static void release_settled(struct fetch *f)
     lade_worker_stats sum = {0};
     size_t stale = 0;
     for (size_t i = 0; i < f->n; i++) {
+        if (f->settle[i].outcome == LADE_STALE && lq_effects_completed(f->job[i])) {
+            f->settle[i].outcome = 0; /* by its handler, in a transaction of its own */
+            f->job[i]->settle.to = LQ_TO_COMPLETED;
+        }
         if (f->settle[i].outcome == LADE_STALE)
             stale++;
         else

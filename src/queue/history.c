@@ -10,6 +10,7 @@ static const char *const event_names[LQ_N_EVENTS] = {
     [LQ_EVENT_TIMEOUT] = "timeout", [LQ_EVENT_CRASH] = "crash",
     [LQ_EVENT_SNOOZE] = "snooze",   [LQ_EVENT_UNROUTABLE] = "unroutable",
     [LQ_EVENT_CORRUPT] = "corrupt", [LQ_EVENT_CANCEL] = "cancel",
+    [LQ_EVENT_EFFECT] = "effect",
 };
 
 const char *lq_event_name(enum lq_event e)
@@ -56,18 +57,20 @@ bool lq_history_next(struct lb_slice h, size_t *at, struct lq_record *out)
     return true;
 }
 
-/* The records that may stay when one more is to come: the last ones, up to the first that cannot be read. */
-static struct lb_slice kept_records(struct lb_slice old)
+/* Adds the records of `old`, up to the first that cannot be read, but for the oldest attempts when there are more than `keep`. */
+static void add_kept(struct lb_buf *out, struct lb_slice old, size_t keep)
 {
     struct lq_record r;
     size_t n = 0;
-    size_t end = LQ_HISTORY_HEAD;
-    for (size_t at = 0; lq_history_next(old, &at, &r); n++)
-        end = at;
-    size_t from = LQ_HISTORY_HEAD;
-    for (; n >= LQ_HISTORY_KEEP; n--)
-        (void)lq_history_next(old, &from, &r); /* it was readable a moment ago */
-    return lb_slice(old.p + from, end - from);
+    for (size_t at = 0; lq_history_next(old, &at, &r);)
+        n += r.event != LQ_EVENT_EFFECT;
+    size_t drop = n > keep ? n - keep : 0;
+    for (size_t at = 0, from = LQ_HISTORY_HEAD; lq_history_next(old, &at, &r); from = at) {
+        if (r.event != LQ_EVENT_EFFECT && drop > 0)
+            drop--;
+        else
+            lb_buf_add(out, old.p + from, at - from);
+    }
 }
 
 static void add_count(struct lb_buf *out, int count)
@@ -77,17 +80,16 @@ static void add_count(struct lb_buf *out, int count)
     lb_buf_add_byte(out, (uint8_t)(c >> 8));
 }
 
-void lq_history_append(struct lb_buf *out, struct lb_slice old, const struct lq_record *r,
-                       int attempts, int crashes)
+static void add_head(struct lb_buf *out, int attempts, int crashes)
 {
     lb_buf_add_byte(out, LQ_HISTORY_VERSION);
     lb_buf_add_byte(out, 0);
     add_count(out, attempts);
     add_count(out, crashes);
-    if (is_readable(old)) {
-        struct lb_slice kept = kept_records(old);
-        lb_buf_add(out, kept.p, kept.n);
-    }
+}
+
+static void add_record(struct lb_buf *out, const struct lq_record *r)
+{
     lq_pack_array(out, 6);
     lq_pack_uint(out, (uint64_t)LB_MAX(r->number, 0));
     lq_pack_uint(out, (uint64_t)LB_MAX(r->started_ms, 0));
@@ -95,4 +97,41 @@ void lq_history_append(struct lb_buf *out, struct lb_slice old, const struct lq_
     lq_pack_uint(out, (uint64_t)r->event);
     lq_pack_str(out, r->worker);
     lq_pack_bin(out, lb_slice(r->error.p, LB_MIN(r->error.n, LADE_ERROR_TEXT_MAX)));
+}
+
+void lq_history_append(struct lb_buf *out, struct lb_slice old, const struct lq_record *r,
+                       int attempts, int crashes)
+{
+    add_head(out, attempts, crashes);
+    add_kept(out, old, LQ_HISTORY_KEEP - 1);
+    add_record(out, r);
+}
+
+void lq_history_add_effect(struct lb_buf *out, struct lb_slice old, struct lb_slice key,
+                           struct lb_slice value, int64_t at_ms)
+{
+    struct lq_record r = {
+        .ended_ms = at_ms, .event = LQ_EVENT_EFFECT, .worker = key, .error = value};
+    add_head(out, lq_history_attempts(old), lq_history_crashes(old));
+    add_kept(out, old, LQ_HISTORY_KEEP);
+    add_record(out, &r);
+}
+
+bool lq_history_effect(struct lb_slice h, struct lb_slice key, struct lq_record *out, size_t *n)
+{
+    struct lq_record r;
+    bool found = false;
+    size_t effects = 0;
+    for (size_t at = 0; lq_history_next(h, &at, &r);) {
+        if (r.event != LQ_EVENT_EFFECT)
+            continue;
+        effects++;
+        if (lb_slice_eq(r.worker, key)) {
+            *out = r;
+            found = true;
+        }
+    }
+    if (n)
+        *n = effects;
+    return found;
 }

@@ -8,6 +8,9 @@
  *     then        records, oldest first, each one MessagePack array:
  *                 [number, started ms, ended ms, event, worker str, error bin]
  *
+ * Among the records are those of effects (lade/effect.h): number and started are 0, worker is the key and error the value. They
+ * stay as long as the job, whatever comes after them, and are not counted among the 32.
+ *
  * A job that never failed has no history at all (n = 0). Law of the format: as in job.h.
  */
 #ifndef LADE_QUEUE_HISTORY_H
@@ -32,7 +35,8 @@ enum lq_event {
     LQ_EVENT_UNROUTABLE = 5, /* no handler for the kind */
     LQ_EVENT_CORRUPT = 6,    /* the envelope could not be read */
     LQ_EVENT_CANCEL = 7,
-    LQ_N_EVENTS = 8
+    LQ_EVENT_EFFECT = 8, /* no attempt: an effect that the job has had */
+    LQ_N_EVENTS = 9
 };
 
 const char *lq_event_name(enum lq_event e);
@@ -55,6 +59,12 @@ int lq_history_crashes(struct lb_slice h);
  */
 void lq_history_append(struct lb_buf *out, struct lb_slice old, const struct lq_record *r,
                        int attempts, int crashes);
+
+/* The same history with one more effect, under a key that it has not. The counts stay. */
+void lq_history_add_effect(struct lb_buf *out, struct lb_slice old, struct lb_slice key,
+                           struct lb_slice value, int64_t at_ms);
+/* The effect of that key; `n`, unless NULL, receives how many effects there are. */
+bool lq_history_effect(struct lb_slice h, struct lb_slice key, struct lq_record *out, size_t *n);
 
 /* Walks the records: *at starts at 0. False at the end or at the first unreadable one. */
 bool lq_history_next(struct lb_slice h, size_t *at, struct lq_record *out);

@@ -133,10 +133,52 @@ static void fields_of_a_later_writer_are_skipped(void **state)
     assert_false(lq_history_next(h, &at, &got));
 }
 
+static void effects_stay_whatever_comes_after_them(void **state)
+{
+    (void)state;
+    static const uint8_t golden[] = {0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x96, 0x00,
+                                     0x00, 0x07, 0x08, 0xa1, 'k',  0xc4, 0x01, 'v'};
+    struct lb_buf b[2];
+    lb_buf_init(&b[0]);
+    lb_buf_init(&b[1]);
+    lq_history_add_effect(&b[0], (struct lb_slice){0}, lb_slice("k", 1), lb_slice("v", 1), 7);
+    assert_int_equal(b[0].n, sizeof(golden));
+    assert_memory_equal(b[0].p, golden, sizeof(golden));
+    int now = 0;
+    for (int i = 1; i <= 100; i++) {
+        struct lq_record r = record(i);
+        lb_buf_clear(&b[!now]);
+        lq_history_append(&b[!now], lb_buf_slice(&b[now]), &r, i, 0);
+        now = !now;
+        if (i != 50)
+            continue;
+        lb_buf_clear(&b[!now]);
+        lq_history_add_effect(&b[!now], lb_buf_slice(&b[now]), lb_slice("k2", 2), lb_slice("", 0),
+                              8);
+        now = !now;
+    }
+    struct lb_slice h = lb_buf_slice(&b[now]);
+    struct lq_record r;
+    size_t n = 0, records = 0;
+    for (size_t at = 0; lq_history_next(h, &at, &r);)
+        records++;
+    assert_int_equal(records, LQ_HISTORY_KEEP + 2);
+    assert_int_equal(lq_history_attempts(h), 100);
+    assert_true(lq_history_effect(h, lb_slice("k", 1), &r, &n));
+    assert_int_equal(n, 2);
+    assert_int_equal(r.ended_ms, 7);
+    assert_true(lq_history_effect(h, lb_slice("k2", 2), &r, NULL));
+    assert_int_equal(r.error.n, 0);
+    assert_false(lq_history_effect(h, lb_slice("k3", 2), &r, &n));
+    lb_buf_fini(&b[0]);
+    lb_buf_fini(&b[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_after_damage_can_be_read),
+        cmocka_unit_test(effects_stay_whatever_comes_after_them),
         cmocka_unit_test(fields_of_a_later_writer_are_skipped),
         cmocka_unit_test(a_history_of_one_has_the_golden_bytes),
         cmocka_unit_test(the_last_records_are_kept_and_the_counts_go_on),

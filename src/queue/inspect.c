@@ -92,6 +92,24 @@ static void fill_body(struct view_box *box, struct lb_slice stored, bool *ok)
     fill_headers(box, &job, ok);
 }
 
+static void fill_effects(struct view_box *box, struct lb_slice stored, bool *ok)
+{
+    struct lq_record r;
+    size_t n = 0, most = 0;
+    for (size_t at = 0; lq_history_next(stored, &at, &r);)
+        most += r.event == LQ_EVENT_EFFECT;
+    lade_effect_record *list = most ? lb_arena_alloc(&box->arena, most * sizeof(*list)) : NULL;
+    *ok = *ok && (list || most == 0);
+    for (size_t at = 0; list && n < most && lq_history_next(stored, &at, &r);) {
+        if (r.event == LQ_EVENT_EFFECT)
+            list[n++] = (lade_effect_record){.key = keep_string(box, r.worker, ok),
+                                             .value = keep_bytes(box, r.error, ok),
+                                             .at = lb_ns_of_ms(r.ended_ms)};
+    }
+    box->view.effects = list;
+    box->view.n_effects = n;
+}
+
 static void fill_history(struct view_box *box, struct lb_slice stored, bool *ok)
 {
     lade_job_view *v = &box->view;
@@ -104,13 +122,15 @@ static void fill_history(struct view_box *box, struct lb_slice stored, bool *ok)
     }
     struct lq_record r;
     size_t n = 0;
-    for (size_t at = 0; n < LQ_HISTORY_KEEP && lq_history_next(stored, &at, &r); n++) {
-        list[n] = (lade_attempt){.number = r.number,
-                                 .started_at = lb_ns_of_ms(r.started_ms),
-                                 .ended_at = lb_ns_of_ms(r.ended_ms),
-                                 .outcome = lq_event_name(r.event),
-                                 .worker = keep_string(box, r.worker, ok),
-                                 .error = keep_bytes(box, r.error, ok)};
+    for (size_t at = 0; n < LQ_HISTORY_KEEP && lq_history_next(stored, &at, &r);) {
+        if (r.event == LQ_EVENT_EFFECT)
+            continue;
+        list[n++] = (lade_attempt){.number = r.number,
+                                   .started_at = lb_ns_of_ms(r.started_ms),
+                                   .ended_at = lb_ns_of_ms(r.ended_ms),
+                                   .outcome = lq_event_name(r.event),
+                                   .worker = keep_string(box, r.worker, ok),
+                                   .error = keep_bytes(box, r.error, ok)};
     }
     v->history = list;
     v->n_history = n;
@@ -138,6 +158,7 @@ static lade_job_view *make_view(const struct lq_row *row)
     v->result = keep_bytes(box, lb_slice_of(row->result), &ok);
     fill_body(box, lb_slice_of(row->body), &ok);
     fill_history(box, lb_slice_of(row->history), &ok);
+    fill_effects(box, lb_slice_of(row->history), &ok);
     if (row->state == LADE_STATE_COMPLETED)
         v->attempts++; /* the run that succeeded is not a record: most jobs then have no history at all */
     if (ok)

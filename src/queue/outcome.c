@@ -44,9 +44,14 @@ static int64_t retry_delay_ms(const struct lade_job *job)
     return policy_delay_ms(job);
 }
 
-/* Adds this run to the history. Without memory the old history stays: the job then gets one attempt more, not less. */
+/*
+ * Adds this run to the history. Without memory, or when the store's may be newer than ours, the old history stays: the job then
+ * gets one attempt more, not less.
+ */
 static void record(struct lade_job *job, enum lq_event event, int attempts, struct lb_slice error)
 {
+    if (lq_effects_open(job))
+        return;
     struct lb_slice old = lb_slice_of(job->leased->history);
     int64_t now_ms = lq_client_now_ms(job->worker->q);
     /* The wall clock is read here only: most jobs succeed and have no history. */

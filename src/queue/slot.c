@@ -313,6 +313,8 @@ static void work(struct lq_slot *slot, struct lade_job *job)
     uint8_t started = LQ_STAGE_STARTED;
     if (atomic_compare_exchange_strong(&job->stage, &started, LQ_STAGE_CLAIMED)) {
         job->ending = (uint8_t)ending;
+        if (job->effects)
+            lq_effects_refresh(job);
         if (ending == LQ_ENDING_RETURNED && atomic_load(&job->lost))
             lq_worker_log(w,
                           "job %s in %s: the lease was lost while it ran, its outcome is refused",

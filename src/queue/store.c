@@ -101,6 +101,11 @@ int lq_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, siz
     OP("begin", s->ops->begin(s, worker, lease, n, err));
 }
 
+int lq_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err)
+{
+    OP("note", s->ops->note(s, it, n, err));
+}
+
 int lq_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop, size_t max,
              size_t *n_stop, lade_err *err)
 {

@@ -209,6 +209,15 @@ struct lq_lease {
     int outcome; /* out: 0 or LADE_STALE */
 };
 
+/* The history of an active job anew, between take and settle. */
+struct lq_note {
+    const char *queue;
+    struct lb_slice id;
+    uint64_t fence;
+    struct lb_slice history; /* the whole, not empty */
+    int outcome;             /* out: 0 or LADE_STALE */
+};
+
 /* renew ------------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -377,6 +386,9 @@ struct lq_store_ops {
     int (*begin)(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
                  lade_err *err);
 
+    /* Writes the history of n leases, n <= LQ_TAKE_MAX; nothing else of the job changes. A repeat writes the same again. */
+    int (*note)(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
+
     /*
      * Keeps an incarnation alive for lease_ms more in all its lanes. STALE: it was dead and has been reclaimed, or is
      * unknown; its leases are void. Writes up to max stop requests, each once, to `stop` and their number to n_stop.
@@ -501,6 +513,7 @@ LADE_CHECKED int lq_settle_take(struct lq_store *s, struct lq_settle *it, size_t
                                 lade_err *err);
 LADE_CHECKED int lq_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
                           lade_err *err);
+LADE_CHECKED int lq_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
 LADE_CHECKED int lq_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop,
                           size_t max, size_t *n_stop, lade_err *err);
 LADE_CHECKED int lq_leave(struct lq_store *s, const char *worker, struct lq_lanes lanes,

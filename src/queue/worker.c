@@ -66,6 +66,7 @@ bool lq_job_let_go(struct lade_job *job)
     lb_buf_fini(&job->result);
     lb_buf_fini(&job->history);
     lq_inputs_free(job->inputs);
+    lq_effects_free(job->effects);
     return true;
 }
 

@@ -105,7 +105,8 @@ struct lade_job {
     /* what the handler said; its own thread only */
     int64_t retry_in, snooze_for; /* ns; < 0 = not said */
     struct lb_buf error, result, history;
-    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
+    struct lq_effects *effects; /* effect.c; NULL until the handler recorded one */
+    struct lq_inputs *inputs;   /* of a step of a flow, once its handler asked; else NULL */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
     struct lq_job body; /* valid once a slot has decoded it */
@@ -253,6 +254,15 @@ LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);
 
 /* flow_input.c; NULL is allowed. */
 void lq_inputs_free(struct lq_inputs *in);
+
+/* effect.c; NULL is allowed. */
+void lq_effects_free(struct lq_effects *e);
+/* The handler is back: reads from the store what became of effects that it recorded in a transaction of its own. */
+void lq_effects_refresh(struct lade_job *job);
+/* That is not known (yet): the history in the store may be newer than ours. */
+bool lq_effects_open(const struct lade_job *job);
+/* The handler said in a transaction of its own that the job is completed: see <lade/sqlite.h>. */
+bool lq_effects_completed(const struct lade_job *job);
 
 /* slot.c, all under the lock */
 /* Starts slots for queued jobs that no idle slot will pick up. */

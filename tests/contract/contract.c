@@ -31,9 +31,10 @@ static const struct lq_store_ops *const stores[] = {
 };
 
 static const struct ct_group *const groups[] = {
-    &ct_put_group,   &ct_unique_group, &ct_take_group,  &ct_settle_group, &ct_retain_group,
-    &ct_lease_group, &ct_act_group,    &ct_queue_group, &ct_list_group,   &ct_wait_group,
-    &ct_share_group, &ct_batch_group,  &ct_nomem_group, &ct_flow_group,   &ct_flow_act_group,
+    &ct_put_group,    &ct_unique_group, &ct_take_group,     &ct_settle_group,
+    &ct_retain_group, &ct_lease_group,  &ct_act_group,      &ct_queue_group,
+    &ct_list_group,   &ct_wait_group,   &ct_share_group,    &ct_batch_group,
+    &ct_nomem_group,  &ct_flow_group,   &ct_flow_act_group, &ct_note_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */

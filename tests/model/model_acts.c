@@ -165,6 +165,29 @@ static void op_begin(struct world *w)
     tm_same(w, "outcome of begin", lease[MODEL].outcome, lease[STORE].outcome);
 }
 
+static void op_note(struct world *w)
+{
+    struct lease *l = tm_draw_lease(w);
+    struct lq_note note[N_SIDES];
+    int rc[N_SIDES];
+    lade_err err[N_SIDES] = {0};
+    char text[40];
+    if (!l)
+        return;
+    (void)snprintf(text, sizeof(text), "12345-%.*s", (int)tm_below(w, 30),
+                   "of no meaning to any store, ever");
+    tm_trace(w, "note %s/%s %s", tm_queue(l->queue), l->id, text);
+    for (int i = 0; i < N_SIDES; i++) {
+        note[i] = (struct lq_note){.queue = tm_queue(l->queue),
+                                   .id = lb_slice_str(l->id),
+                                   .fence = l->fence[i],
+                                   .history = lb_slice_str(text)};
+        rc[i] = lq_note(w->s[i], &note[i], 1, &err[i]);
+    }
+    tm_same_result(w, "note", rc, err);
+    tm_same(w, "outcome of note", note[MODEL].outcome, note[STORE].outcome);
+}
+
 /* operators -------------------------------------------------------------------------------------------------------- */
 
 static void note_act(struct world *w, int queue, const char *id, enum lade_job_verb verb)
@@ -355,7 +378,7 @@ static const struct {
     {op_renew, 10},  {op_join, 3},         {op_leave, 1},         {op_die, 3},
     {op_reclaim, 5}, {op_begin, 3},        {op_act, 10},          {op_purge, 2},
     {op_redrive, 3}, {op_pause, 4},        {op_promote, 6},       {op_trim, 3},
-    {op_step, 6},    {op_forget, 2},
+    {op_step, 6},    {op_forget, 2},       {op_note, 4},
 };
 
 void tm_step(struct world *w)

@@ -101,9 +101,13 @@ static lade_outcome run_flip(const struct ts_role *r, lade_job *job)
     return fail_with_text(job);
 }
 
+lade_outcome (*ts_role_own)(const struct ts_role *r, lade_job *job);
+
 static lade_outcome run_kind(const struct ts_role *r, lade_job *job)
 {
     const char *kind = lade_job_kind(job);
+    if (ts_role_own && strncmp(kind, "own", 3) == 0)
+        return ts_role_own(r, job);
     if (strcmp(kind, "sleep") == 0)
         return wait_for(job, payload_int(job), NULL, true);
     if (strcmp(kind, "nap") == 0)

@@ -13,6 +13,9 @@ struct ts_role {
     struct ts_ledger_file *ledger;
 };
 
+/* Set before ts_rig_main: what runs kinds that begin with "own". */
+extern lade_outcome (*ts_role_own)(const struct ts_role *r, lade_job *job);
+
 /* A lade_handler for "*"; ctx is a struct ts_role. */
 lade_outcome ts_role_handle(lade_job *job, void *ctx);
 

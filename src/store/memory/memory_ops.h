@@ -10,6 +10,7 @@ int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
 /* The take half, with the lock held. */
 int ls_memory_take(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,
                    int64_t now_ms, lade_err *err);
+int ls_memory_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
 int ls_memory_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
                     lade_err *err);
 int ls_memory_reclaim(struct lq_store *s, const struct lq_take *take, struct lq_leased_vec *out,

@@ -98,6 +98,7 @@ const struct lq_store_ops ls_memory_ops = {
     .put = ls_memory_put,
     .settle_take = ls_memory_settle_take,
     .begin = ls_memory_begin,
+    .note = ls_memory_note,
     .renew = ls_memory_renew,
     .leave = ls_memory_leave,
     .reclaim = ls_memory_reclaim,

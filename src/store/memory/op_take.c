@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 
@@ -140,6 +141,39 @@ int ls_memory_begin(struct lq_store *s, const char *worker, struct lq_lease *lea
     }
     lr_mutex_unlock(&h->lock);
     return LADE_DONE;
+}
+
+int ls_memory_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err)
+{
+    int64_t now;
+    int rc = LADE_DONE;
+    uint8_t **copy = lb_calloc(n, sizeof(*copy));
+    if (!copy)
+        return lb_fail_nomem(err, "note");
+    for (size_t i = 0; i < n && rc == LADE_DONE; i++) {
+        copy[i] = lb_malloc(it[i].history.n);
+        if (copy[i])
+            memcpy(copy[i], it[i].history.p, it[i].history.n);
+        else
+            rc = lb_fail_nomem(err, "note");
+    }
+    struct ls_memory_home *h = ls_memory_enter(s, &now);
+    for (size_t i = 0; i < n && rc == LADE_DONE; i++) {
+        const struct ls_memory_queue *q = ls_memory_queue_find(h, it[i].queue);
+        struct ls_memory_job *j = q ? ls_memory_job_find(q, it[i].id) : NULL;
+        bool own = j && j->owner && j->fence == it[i].fence;
+        it[i].outcome = own ? LADE_DONE : LADE_STALE;
+        if (!own)
+            continue;
+        lb_free(j->history.p);
+        j->history = (struct lb_mut){copy[i], it[i].history.n};
+        copy[i] = NULL;
+    }
+    lr_mutex_unlock(&h->lock);
+    for (size_t i = 0; i < n; i++)
+        lb_free(copy[i]);
+    lb_free(copy);
+    return rc;
 }
 
 /* The lane that is q, or lanes.n. */

@@ -16,6 +16,7 @@
     X(TAKE, take, 0)                               \
     X(SETTLE, settle, 0)                           \
     X(BEGIN, begin, 0)                             \
+    X(NOTE, note, 0)                               \
     X(RENEW, renew, 0)                             \
     X(LEAVE, leave, 0)                             \
     X(RECLAIM, reclaim, 0)                         \
@@ -474,6 +475,7 @@ const struct lq_store_ops ls_redis_ops = {
     .put = ls_redis_put,
     .settle_take = ls_redis_settle_take,
     .begin = ls_redis_begin,
+    .note = ls_redis_note,
     .renew = ls_redis_renew,
     .leave = ls_redis_leave,
     .reclaim = ls_redis_reclaim,

@@ -23,6 +23,7 @@ enum ls_redis_lua {
     LS_REDIS_LUA_TAKE,
     LS_REDIS_LUA_SETTLE,
     LS_REDIS_LUA_BEGIN,
+    LS_REDIS_LUA_NOTE,
     LS_REDIS_LUA_RENEW,
     LS_REDIS_LUA_LEAVE,
     LS_REDIS_LUA_RECLAIM,
@@ -149,6 +150,7 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
 int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+int ls_redis_note(struct lq_store *base, struct lq_note *note, size_t n, lade_err *err);
 int ls_redis_begin(struct lq_store *base, const char *worker, struct lq_lease *lease, size_t n,
                    lade_err *err);
 int ls_redis_renew(struct lq_store *base, const struct lq_beat *beat, struct lq_stop *stop,

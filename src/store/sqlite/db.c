@@ -98,11 +98,16 @@ int ls_sqlite_db_reserve(struct ls_sqlite_db *db, const char *where, lade_err *e
     return 0;
 }
 
-void ls_sqlite_db_close(struct ls_sqlite_db *db)
+void ls_sqlite_db_forget(struct ls_sqlite_db *db)
 {
     for (size_t i = 0; i < LS_SQLITE_N_STATEMENTS; i++)
         (void)sqlite3_finalize(db->stmt[i]);
     memset(db->stmt, 0, sizeof(db->stmt));
+}
+
+void ls_sqlite_db_close(struct ls_sqlite_db *db)
+{
+    ls_sqlite_db_forget(db);
     if (db->h)
         LB_CHECK(sqlite3_close(db->h) == SQLITE_OK);
     db->h = NULL;
@@ -130,8 +135,61 @@ int ls_sqlite_db_int(struct ls_sqlite_db *db, const char *sql, int64_t *out, con
     return code;
 }
 
+static bool is_word_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool is_word(const char *p, size_t n, const char *const *words)
+{
+    for (; *words; words++) {
+        if (strlen(*words) == n && memcmp(p, *words, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+void ls_sqlite_db_qualify(struct lb_buf *out, const char *text, const char *schema)
+{
+    static const char *const before[] = {"FROM", "JOIN", "INTO", "UPDATE", NULL};
+    static const char *const never[] = {"SET", "OR", NULL};
+    bool table = false; /* the next word is one, unless it is a function */
+    for (size_t n; *text; text += n) {
+        for (n = 0; is_word_char(text[n]);)
+            n++;
+        if (n > 0 && table && text[n] != '(' && !is_word(text, n, never)) {
+            char *quoted = sqlite3_mprintf("\"%w\".", schema);
+            lb_buf_add_str(out, quoted ? quoted : "");
+            out->failed = out->failed || !quoted;
+            sqlite3_free(quoted);
+        }
+        if (n > 0)
+            table = is_word(text, n, before);
+        else if (*text == '\'') /* a text: up to its end */
+            n = strcspn(text + 1, "'") + 2;
+        else
+            table = table && *text == ' ';
+        n = n > 0 ? n : 1;
+        lb_buf_add(out, text, n);
+    }
+}
+
+/* On a connection of the user's, for one call. */
+static sqlite3_stmt *prepare_qualified(struct ls_sqlite_db *db, enum ls_sqlite_sql which)
+{
+    struct lb_buf text;
+    lb_buf_init(&text);
+    ls_sqlite_db_qualify(&text, texts[which], db->schema);
+    if (!text.failed)
+        (void)sqlite3_prepare_v2(db->h, (const char *)text.p, (int)text.n, &db->stmt[which], NULL);
+    lb_buf_fini(&text);
+    return db->stmt[which];
+}
+
 sqlite3_stmt *ls_sqlite_db_stmt(struct ls_sqlite_db *db, enum ls_sqlite_sql which)
 {
+    if (!db->stmt[which] && db->schema)
+        return prepare_qualified(db, which);
     if (!db->stmt[which])
         (void)sqlite3_prepare_v3(db->h, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
                                  &db->stmt[which], NULL);

@@ -9,6 +9,7 @@
 #include <lade/base.h>
 #include <sqlite3.h>
 
+#include "base/buf.h"
 #include "base/slice.h"
 #include "store/sqlite/sql.h"
 
@@ -30,6 +31,8 @@ struct ls_sqlite_db {
     const int64_t *hurry;  /* an earlier deadline; see store.h. NULL = none */
     int log_pages;         /* atomic: of the log at the last commit here; checkpoint.h */
     bool full;             /* synchronous=full */
+    const char
+        *schema; /* the name of the file on a connection that is the user's; NULL: ours, "main" */
 };
 
 /* On failure nothing is left open. `path` is borrowed for the connection's life. */
@@ -37,6 +40,8 @@ LADE_CHECKED int ls_sqlite_db_open(struct ls_sqlite_db *db, const char *path,
                                    enum ls_sqlite_role role, lade_err *err);
 /* WAL and what goes with it, once the file is known to be lade's or empty. */
 LADE_CHECKED int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err);
+/* Finalizes the statements; the connection stays. */
+void ls_sqlite_db_forget(struct ls_sqlite_db *db);
 /* NULL-safe for a connection that was never opened. */
 void ls_sqlite_db_close(struct ls_sqlite_db *db);
 
@@ -58,6 +63,12 @@ int ls_sqlite_db_fail(struct ls_sqlite_db *db, const char *where, lade_err *err)
 
 /* The statement, reset and ready for binds; NULL (then ls_sqlite_db_fail) when it cannot be prepared. */
 sqlite3_stmt *ls_sqlite_db_stmt(struct ls_sqlite_db *db, enum ls_sqlite_sql which);
+
+/*
+ * For a connection of the user's: the text of a statement with each of its tables named as of that schema. A table is the word
+ * behind FROM, JOIN, INTO or UPDATE; the statements of sql.h have no other place for one.
+ */
+void ls_sqlite_db_qualify(struct lb_buf *out, const char *text, const char *schema);
 
 /* True when a statement is between its first row and its reset: it would hold back checkpoints. */
 bool ls_sqlite_db_is_busy(const struct ls_sqlite_db *db);

@@ -9,6 +9,9 @@ LADE_CHECKED int ls_sqlite_worker_live(struct ls_sqlite_tx *tx, const char *id, 
 /* 0 when the worker with this number is that incarnation, LADE_STALE when not. */
 LADE_CHECKED int ls_sqlite_worker_is(struct ls_sqlite_tx *tx, int64_t num, const char *id);
 
+/* 0 when the job of that number has that id, LADE_STALE when not. */
+LADE_CHECKED int ls_sqlite_job_has_id(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice id);
+
 /* Whether a comma separated list has the queue. */
 bool ls_sqlite_list_has(const char *list, const char *queue);
 

@@ -207,6 +207,8 @@ static int look_ahead(struct ls_sqlite_tx *tx, const struct lq_beat *beat)
         rc = ls_sqlite_tx_queue(tx, beat->lanes.queue[i], &q);
         if (rc == 0 && q)
             rc = ls_sqlite_next_due(tx, q, &due);
+        if (rc >= 0 && q) /* put by a transaction that rang nobody: foreign.h */
+            q->ring = (size_t)q->count[LADE_STATE_READY];
     }
     beat->ahead->due_in_ms = due == 0 ? LB_FOREVER : LB_MAX(due - tx->now_ms, 0);
     return rc < 0 ? rc : 0;
@@ -261,6 +263,8 @@ int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
         (void)ls_sqlite_room_give(ss->path);
         rc = beat_once(&tx, beat, (const char *)queues.p, stop, max, &n);
     }
+    if (rc == 0)
+        ls_sqlite_tx_ring(&tx);
     ls_sqlite_tx_fini(&tx);
     lr_mutex_unlock(&ss->beat_lock);
     ls_sqlite_writer_beat_end(&ss->writer);
@@ -303,7 +307,7 @@ struct begin {
     size_t n;
 };
 
-static int job_has_id(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice id)
+int ls_sqlite_job_has_id(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice id)
 {
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_IDS);
     if (st) {
@@ -330,7 +334,7 @@ static int begin_one(struct ls_sqlite_tx *tx, const char *worker, struct lq_leas
     if (rc != 0)
         return rc < 0 ? rc : 0;
     int64_t off = (int64_t)it->fence - r.pos;
-    rc = job_has_id(tx, r.job + off, it->id);
+    rc = ls_sqlite_job_has_id(tx, r.job + off, it->id);
     if (rc == 0)
         rc = ls_sqlite_worker_is(tx, r.worker, worker);
     if (rc != 0)

@@ -249,7 +249,8 @@ int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
     int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
     tx->grows = true;
     for (size_t i = 0, k = 1; i < p.n && rc == 0; i += k) {
-        k = measure(&p.it[i], p.n - i);
+        k = tx->db->schema ? 1
+                           : measure(&p.it[i], p.n - i); /* the feed is known to our connections */
         rc = k > 1 ? put_many(tx, &p, &p.it[i], k) : put_one(tx, &p, &p.it[i]);
         k = LB_MAX(k, (size_t)1);
         LB_FAULT("sqlite.put.jobs");

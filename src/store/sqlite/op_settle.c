@@ -192,6 +192,12 @@ static int run(struct ls_sqlite_tx *tx, void *arg)
     return ls_sqlite_take_run(tx, &s->take);
 }
 
+int ls_sqlite_settle_run(struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n)
+{
+    struct settle s = {.it = it, .n = n};
+    return run(tx, &s);
+}
+
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
 {

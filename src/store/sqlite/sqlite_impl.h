@@ -26,12 +26,18 @@ struct ls_sqlite {
     struct ls_sqlite_db read; /* guarded by: read_lock */
 
     struct ls_sqlite_waiters waiters;
+
+    struct lr_mutex rings_lock;
+    struct ls_sqlite_ring *rings; /* guarded by: rings_lock; foreign.c */
 };
 
 static inline struct ls_sqlite *ls_sqlite_of(struct lq_store *s)
 {
     return (struct ls_sqlite *)(void *)s;
 }
+
+/* foreign.c */
+void ls_sqlite_foreign_fini(struct ls_sqlite *s);
 
 /* The store's clock. */
 int64_t ls_sqlite_now_ms(const struct ls_sqlite *s);
@@ -47,6 +53,14 @@ int ls_sqlite_read_leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc);
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
+/* op_settle.c: n of them in a transaction. */
+LADE_CHECKED int ls_sqlite_settle_run(struct ls_sqlite_tx *tx, struct lq_settle *it, size_t n);
+/* op_note.c, in two parts: the number of the job under that fence, or LADE_STALE; and its new history. */
+LADE_CHECKED int ls_sqlite_note_find(struct ls_sqlite_tx *tx, const struct lq_note *it,
+                                     int64_t *seq);
+LADE_CHECKED int ls_sqlite_note_write(struct ls_sqlite_tx *tx, int64_t seq,
+                                      struct lb_slice history);
+int ls_sqlite_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
 int ls_sqlite_begin(struct lq_store *s, const char *worker, struct lq_lease *lease, size_t n,
                     lade_err *err);
 int ls_sqlite_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_stop *stop,

@@ -2,6 +2,7 @@
  * sqlite_store.c - open, close and the table of ops
  *
  *     put, settle, take, ...  -> writer.c (group commit) -> tx.c -> runs.c     the writers' connection
+ *     in the user's own       -> foreign.c -> tx.c -> runs.c                   the user's connection
  *     renew                   -> op_lease.c                                    the heartbeat's own
  *     count, get, list, ...   -> op_list.c                                     the readers' connection
  *     wait, wake              -> waiters.c -> bell.c
@@ -106,6 +107,7 @@ static int open_store(struct lq_store *store, lade_err *err)
     ls_sqlite_tender_init(&s->tender, s);
     lr_mutex_init(&s->beat_lock);
     lr_mutex_init(&s->read_lock);
+    lr_mutex_init(&s->rings_lock);
     return 0;
 }
 
@@ -116,6 +118,8 @@ static void close_store(struct lq_store *store)
     ls_sqlite_tender_fini(&s->tender);
     ls_sqlite_writer_fini(&s->writer);
     close_all(s);
+    ls_sqlite_foreign_fini(s);
+    lr_mutex_fini(&s->rings_lock);
     lr_mutex_fini(&s->read_lock);
     lr_mutex_fini(&s->beat_lock);
     lb_free(s->path);
@@ -146,6 +150,7 @@ const struct lq_store_ops ls_sqlite_ops = {
     .put = ls_sqlite_put,
     .settle_take = ls_sqlite_settle_take,
     .begin = ls_sqlite_begin,
+    .note = ls_sqlite_note,
     .renew = ls_sqlite_renew,
     .leave = ls_sqlite_leave,
     .reclaim = ls_sqlite_reclaim,

@@ -87,6 +87,12 @@ static uint32_t read_version(struct ls_sqlite_tx *tx)
     return version;
 }
 
+void ls_sqlite_tx_enter(struct ls_sqlite_tx *tx)
+{
+    forget_all(tx);
+    tx->now_ms = ls_sqlite_now_ms(tx->s);
+}
+
 int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx)
 {
     leave_queues(tx);
@@ -118,13 +124,19 @@ static int write_queue(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
     return ls_sqlite_tx_do(tx, st);
 }
 
-int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
+int ls_sqlite_tx_write(struct ls_sqlite_tx *tx)
 {
     int rc = 0;
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
         if (q->dirty)
             rc = write_queue(tx, q);
     }
+    return rc;
+}
+
+int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
+{
+    int rc = ls_sqlite_tx_write(tx);
     if (rc == 0 && !ls_sqlite_log_commits(tx->db, tx->grows)) {
         int room = ls_sqlite_db_reserve(tx->db, tx->op, tx->grows ? tx->err : NULL);
         rc = tx->grows ? room : 0;

@@ -85,6 +85,11 @@ struct ls_sqlite_tx {
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db);
 void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx);
 
+/* Begins anew within a transaction that is open already; its commit is somebody else's. */
+void ls_sqlite_tx_enter(struct ls_sqlite_tx *tx);
+/* Writes what the ops left in memory: before such a commit. */
+LADE_CHECKED int ls_sqlite_tx_write(struct ls_sqlite_tx *tx);
+
 /* BEGIN IMMEDIATE, waiting for other writers until db->busy_deadline. */
 LADE_CHECKED int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx);
 /* Writes the queues and commits; on failure it is rolled back. `point` names the fault point. */
