@@ -16,6 +16,8 @@ MAY = {
     "queue": {"public", "base", "rt", "queue"},
     "compose": {"public", "base", "rt", "queue", *STORES},
     "cli": {"public", "base", "cli"},
+    # A load tool that speaks the wire protocol itself: it stands beside the engine, on the connection of the Redis store.
+    "resque_bench": {"public", "base", "rt", "resque", "store/redis", "resque_bench"},
     "web": {"public", "base", "web"},
     "bench": {"public", "base", "bench", "support"},  # support: the private redis-server it measures on
     "examples": {"public", "examples"},
@@ -28,7 +30,7 @@ MAY["store/common"] = {"public", "base", "rt", "store/common"}
 CONTRACT = {"queue/store.h", "queue/flow.h"}
 # System headers that block or make threads: only the seam and what lies below it may use them (seam.h says why).
 BLOCKING = {"pthread.h", "poll.h", "sys/epoll.h", "sys/select.h", "threads.h"}
-MAY_BLOCK = {"base", "rt", "cli", "bench", "examples"}
+MAY_BLOCK = {"base", "rt", "cli", "resque_bench", "bench", "examples"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 
