@@ -1,4 +1,9 @@
-/* plot.c - one SVG for each unit that a table's figures have: bars by row, a colour for each contender, interval as whisker */
+/*
+ * plot.c - SVGs by gnuplot: bars by row for each unit that a table's figures have, a colour for each contender, interval as whisker
+ *
+ * Rows that are one thing at growing sizes ("lines" in the table) are lines over the varied number instead, both axes logarithmic: a
+ * plot for each such thing and unit, a colour for each figure, solid for the first contender, dashed for the next.
+ */
 #include <lade/base.h>
 
 #include <stdio.h>
@@ -9,10 +14,20 @@
 
 #define PLOT_DEADLINE (60 * LADE_SECOND)
 
+/* What the varied number is; NULL: the row is a bar. */
+static const char *axis_of(const struct bn_row *row)
+{
+    return *row->vary ? json_string_value(json_object_get(row->spec, "lines")) : NULL;
+}
+
 static bool is_first_of_unit(const struct bn_session *s, size_t row, size_t view)
 {
     const char *unit = s->table->rows[row].views[view].unit;
+    const char *axis = axis_of(&s->table->rows[row]);
     for (size_t r = 0; r <= row; r++) {
+        if (axis ? s->table->rows[r].spec != s->table->rows[row].spec
+                 : axis_of(&s->table->rows[r]) != NULL)
+            continue;
         for (size_t i = 0; i < s->table->rows[r].n_views && (r < row || i < view); i++) {
             if (strcmp(s->table->rows[r].views[i].unit, unit) == 0)
                 return false;
@@ -29,7 +44,7 @@ static size_t write_data(const struct bn_session *s, const char *unit, FILE *f)
         const struct bn_row *row = &s->table->rows[r];
         for (size_t i = 0; i < row->n_views; i++) {
             const struct bn_view *view = &row->views[i];
-            if (strcmp(view->unit, unit) != 0)
+            if (strcmp(view->unit, unit) != 0 || axis_of(row))
                 continue;
             (void)fprintf(f, "\"%s%s%s\"", row->label, *view->label ? ", " : "", view->label);
             for (size_t c = 0; c < s->n_contenders; c++) {
@@ -66,23 +81,84 @@ static void write_script(const struct bn_session *s, const char *unit, size_t li
     (void)fputc('\n', f);
 }
 
-static bool plot_unit(const struct bn_session *s, const char *unit, int number)
+/* The rows that share the first one's spec: the number, then each figure of the unit on each contender. The number of lines. */
+static size_t write_line_data(const struct bn_session *s, size_t first, const char *unit, FILE *f)
+{
+    size_t lines = 0;
+    const struct bn_row *of = &s->table->rows[first];
+    for (size_t r = first; r < s->table->n_rows; r++) {
+        const struct bn_row *row = &s->table->rows[r];
+        if (row->spec != of->spec)
+            continue;
+        (void)fputs(row->vary, f);
+        for (size_t i = 0; i < row->n_views; i++) {
+            for (size_t c = 0; c < s->n_contenders && strcmp(row->views[i].unit, unit) == 0; c++) {
+                struct bn_stats st;
+                if (bn_session_stats(s, r, c, row->views[i].metric, row->views[i].lower, &st))
+                    (void)fprintf(f, " %.9g", st.median);
+                else
+                    (void)fputs(" ?", f);
+            }
+        }
+        (void)fputc('\n', f);
+        lines++;
+    }
+    return lines;
+}
+
+/* "{n} ready" without the number. */
+static const char *title_of(const struct bn_row *row)
+{
+    const char *rest = strstr(row->label, row->vary);
+    return rest ? rest + strlen(row->vary) : row->label;
+}
+
+static void write_line_script(const struct bn_session *s, size_t first, const char *unit,
+                              const char *name, FILE *f)
+{
+    const struct bn_row *row = &s->table->rows[first];
+    size_t column = 2;
+    (void)fprintf(f,
+                  "set terminal svg size 900,560 dynamic background rgb 'white' font 'sans,12'\n"
+                  "set output '%s.svg'\nset title \"%s:%s\" noenhanced\nset ylabel '%s'\n"
+                  "set xlabel '%s' noenhanced\nset datafile missing '?'\nset logscale xy\n"
+                  "set format x '10^{%%T}'\nset grid\nset key outside right noenhanced\nplot ",
+                  name, s->table->name, title_of(row),
+                  strcmp(unit, "us") == 0 ? "microseconds" : unit, axis_of(row));
+    for (size_t i = 0, colour = 0; i < row->n_views; i++) {
+        if (strcmp(row->views[i].unit, unit) != 0)
+            continue;
+        colour++;
+        for (size_t c = 0; c < s->n_contenders; c++, column++)
+            (void)fprintf(f,
+                          "%s'%s.dat' using 1:%zu with linespoints lc %zu dt %zu title \"%s, %s\"",
+                          column > 2 ? ", " : "", name, column, colour, c + 1, row->views[i].label,
+                          bn_session_column(s, c));
+    }
+    (void)fputc('\n', f);
+}
+
+static bool plot_unit(const struct bn_session *s, size_t row, const char *unit, int number)
 {
     char name[64];
     char path[700];
     struct bn_child_end end;
+    bool lines = axis_of(&s->table->rows[row]) != NULL;
     (void)snprintf(name, sizeof(name), "plot-%d", number);
     (void)snprintf(path, sizeof(path), "%s/%s.dat", s->out, name);
     FILE *f = fopen(path, "we");
     if (!f)
         return false;
-    size_t lines = write_data(s, unit, f);
+    size_t n = lines ? write_line_data(s, row, unit, f) : write_data(s, unit, f);
     (void)fclose(f);
     (void)snprintf(path, sizeof(path), "%s/%s.gp", s->out, name);
     f = fopen(path, "we");
     if (!f)
         return false;
-    write_script(s, unit, lines, name, f);
+    if (lines)
+        write_line_script(s, row, unit, name, f);
+    else
+        write_script(s, unit, n, name, f);
     (void)fclose(f);
     (void)snprintf(path, sizeof(path), "%s.gp", name);
     struct bn_child c = {.argv = (const char *[]){"gnuplot", path, NULL},
@@ -98,7 +174,7 @@ int bn_report_plots(const struct bn_session *s)
     int n = 0;
     for (size_t r = 0; r < s->table->n_rows; r++) {
         for (size_t i = 0; i < s->table->rows[r].n_views; i++) {
-            if (is_first_of_unit(s, r, i) && !plot_unit(s, s->table->rows[r].views[i].unit, n++))
+            if (is_first_of_unit(s, r, i) && !plot_unit(s, r, s->table->rows[r].views[i].unit, n++))
                 return n - 1; /* no gnuplot: the first one fails */
         }
     }

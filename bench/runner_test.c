@@ -201,8 +201,8 @@ static void runs_are_interleaved_and_their_order_is_recorded(void **state)
     struct fix *f = *state;
     static const char *const modes[] = {"good", "a", "b", NULL};
     static const char *const order[] = {"good", "a", "b", "a", "b", "good", "b", "good", "a"};
-    assert_int_equal(run(f, modes, (const char *[]){"--set", "n=10", "--warmup", "0", NULL}), 0);
-    /* Both rows have n = 10 now; within a repeat a row is done by all before the next row. */
+    assert_int_equal(run(f, modes, (const char *[]){"--warmup", "0", NULL}), 0);
+    /* Within a repeat a row is done by all before the next row. */
     assert_int_equal(json_array_size(f->raw), 3 * 2 * 3);
     for (size_t i = 0; i < json_array_size(f->raw); i++) {
         json_t *line = json_array_get(f->raw, i);
@@ -245,9 +245,9 @@ static void a_failing_driver_does_not_sink_the_run(void **state)
 {
     struct fix *f = *state;
     assert_int_equal(run(f, (const char *[]){"good", "second", "fails", NULL},
-                         (const char *[]){"--set", "n=10", "--warmup", "0", NULL}),
+                         (const char *[]){"--warmup", "0", NULL}),
                      1);
-    assert_says(f, "20.0 [20.0, 20.0] (2/3)");
+    assert_says(f, "2.00K [2.00K, 2.00K] (2/3)");
     assert_says(f, "failed (0/3): exit status 1: no luck");
     assert_says(f, "second time unlucky");
     assert_says(f, "| n=10 | good | 5x the best of second | 1.00 over second | **not met** |");
@@ -322,6 +322,33 @@ static void what_cannot_run_is_named_in_its_cell(void **state)
     assert_says(f, "| odd | not run: good has no other |");
 }
 
+/* The originals' flags, with one dash as there. */
+static void flags_of_the_originals_reach_the_driver(void **state)
+{
+    struct fix *f = *state;
+    const char *const modes[] = {"good", NULL};
+    const char *const more[] = {"-tasks", "50",       "--repeats", "2", "--warmup",
+                                "0",      "--format", "jsonl",     NULL};
+    assert_int_equal(run(f, modes, more), 0);
+    assert_int_equal(json_array_size(f->raw), 2); /* one row, though the table varies n */
+    for (size_t i = 0; i < 2; i++) {
+        json_t *line = json_array_get(f->raw, i);
+        json_t *params = json_object_get(line, "params");
+        assert_string_equal(field(f, i, "row"), "n=50");
+        assert_int_equal(json_integer_value(json_object_get(params, "n")), 50);
+    }
+}
+
+static void a_scenario_that_no_row_has_is_refused(void **state)
+{
+    struct fix *f = *state;
+    const char *const modes[] = {"good", NULL};
+    write_tree(f, modes);
+    start(f, (const char *[]){"--scenario", "nothing", NULL});
+    assert_true(ts_proc_wait(&f->proc, SOON));
+    assert_int_not_equal(ts_proc_code(&f->proc), 0);
+}
+
 static void usage_errors_exit_with_2(void **state)
 {
     struct fix *f = *state;
@@ -346,6 +373,8 @@ int main(int argc, char **argv)
         TEST(a_hanging_driver_is_ended_with_its_children),
         TEST(ctrl_c_leaves_a_partial_report),
         TEST(what_cannot_run_is_named_in_its_cell),
+        TEST(flags_of_the_originals_reach_the_driver),
+        TEST(a_scenario_that_no_row_has_is_refused),
         TEST(usage_errors_exit_with_2),
     };
     if (argc < 2)

@@ -144,9 +144,19 @@ static bool is_chosen(const struct bn_choice *choice, const json_t *spec, const 
            bn_is_listed(choice->scenarios, text_of(spec, "id", ""));
 }
 
-/* Adds the row with these parameters (taken), unless the machine has too few CPUs. */
+/* A row like it is there: the user gave the varied parameter one value. */
+static bool is_there(const struct bn_table *t, const struct bn_row *row)
+{
+    for (size_t i = 0; i < t->n_rows; i++) {
+        if (t->rows[i].spec == row->spec && json_equal(t->rows[i].params, row->params))
+            return true;
+    }
+    return false;
+}
+
+/* Adds the row with these parameters (taken), unless it is there or the machine has too few CPUs. */
 static void add_row(struct bn_table *t, const struct bn_choice *choice, const json_t *spec,
-                    json_t *params, const char *vary)
+                    json_t *params, const char *varied)
 {
     struct bn_row *row = &t->rows[t->n_rows];
     *row = (struct bn_row){.spec = spec, .params = params};
@@ -154,7 +164,12 @@ static void add_row(struct bn_table *t, const struct bn_choice *choice, const js
     if (choice->set)
         set_params(params, choice->set);
     row->scenario = text_of(spec, "scenario", "");
-    (void)snprintf(row->vary, sizeof(row->vary), "%s", vary);
+    if (varied)
+        (void)bn_param_text(json_object_get(params, varied), row->vary, sizeof(row->vary));
+    if (is_there(t, row)) {
+        json_decref(params);
+        return;
+    }
     write_label(text_of(spec, "id", row->scenario), params, row->label, sizeof(row->label));
     read_views(row);
     read_args(row);
@@ -168,13 +183,12 @@ static void add_row(struct bn_table *t, const struct bn_choice *choice, const js
     t->n_rows++;
 }
 
-/* The k-th combination of the varied values into params; the text of the first one into vary. */
-static void vary_params(const json_t *vary, size_t k, int n_cpus, json_t *params, char *text,
-                        size_t size)
+/* The k-th combination of the varied values into params. Returns the name of the first one, NULL when nothing varies. */
+static const char *vary_params(const json_t *vary, size_t k, int n_cpus, json_t *params)
 {
     const char *key;
+    const char *first = NULL;
     json_t *values;
-    bool first = true;
     json_object_foreach((json_t *)vary, key, values)
     {
         size_t n = json_array_size(values);
@@ -182,10 +196,9 @@ static void vary_params(const json_t *vary, size_t k, int n_cpus, json_t *params
         k /= n;
         bool all = json_is_string(v) && strcmp(json_string_value(v), "cpus") == 0;
         (void)json_object_set_new(params, key, all ? json_integer(n_cpus) : json_deep_copy(v));
-        if (first)
-            (void)bn_param_text(json_object_get(params, key), text, size);
-        first = false;
+        first = first ? first : key;
     }
+    return first;
 }
 
 static size_t count_combinations(const json_t *vary)
@@ -215,7 +228,6 @@ static bool add_rows(struct bn_table *t, const struct bn_choice *choice, const c
             own = json_object_get(spec, "smoke");
         size_t n = vary ? count_combinations(vary) : 1;
         for (size_t k = 0; k < n && is_chosen(choice, spec, profile); k++) {
-            char text[32] = "";
             json_t *params = json_deep_copy(json_object_get(spec, "params"));
             if (!params || t->n_rows == BN_ROWS_MAX) {
                 json_decref(params);
@@ -226,8 +238,8 @@ static bool add_rows(struct bn_table *t, const struct bn_choice *choice, const c
             if (own)
                 (void)json_object_update(params, (json_t *)own);
             (void)json_object_del(params, "vary");
-            vary_params(vary, k, choice->n_cpus, params, text, sizeof(text));
-            add_row(t, choice, spec, params, text);
+            const char *varied = vary_params(vary, k, choice->n_cpus, params);
+            add_row(t, choice, spec, params, varied);
         }
     }
     return true;
