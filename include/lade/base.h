@@ -34,7 +34,9 @@ enum lade_result {
     LADE_PAUSED = 5,      /* the queue is paused */
     LADE_NOT_FOUND = 6,   /* no such job or queue */
     LADE_WRONG_STATE = 7, /* the job is there, but not in a state that allows this */
-    LADE_MORE = 8         /* a bounded step was done and there is more to do: call again */
+    LADE_MORE = 8,        /* a bounded step was done and there is more to do: call again */
+    LADE_REPLACED = 9,    /* a job that waited under the same unique key is now this one */
+    LADE_CONFLICT = 10    /* the unique key is held, and the caller asked to be told so */
 };
 
 /* Failures, returned negated: -LADE_EINVAL. The values are stable. */

@@ -139,17 +139,45 @@ typedef struct lade_backoff {
     uint8_t jitter; /* percent added by chance, 0 to 100 */
 } lade_backoff;
 
+/* Which states of the job hold its key. In each of them the key is held, however long that takes; the step that leaves them frees it. */
 enum lade_unique_until {
-    LADE_UNTIL_DONE = 0,  /* held until the job ends: completed, dead, cancelled, removed */
-    LADE_UNTIL_START = 1, /* held until the job is first taken */
-    LADE_UNTIL_TTL = 2    /* held for the whole ttl, whatever becomes of the job */
+    LADE_UNTIL_DONE =
+        0, /* scheduled, ready, active, retrying: until completed, dead, cancelled, removed */
+    LADE_UNTIL_START = 1, /* scheduled, ready: until the job is first taken */
+    LADE_UNTIL_TTL =
+        2 /* any, and no job at all: held for the whole ttl, whatever becomes of the job */
 };
 
-/* Refuses a second job with the same key in the same queue while the first holds it. */
+/* What an enqueue whose key is held by another job does. */
+enum lade_on_conflict {
+    LADE_CONFLICT_KEEP = 0, /* nothing: LADE_DUPLICATE */
+    /*
+     * The job that holds the key and waits (scheduled, ready, retrying) gets payload, headers, options, priority and time of
+     * this one and keeps its id: LADE_REPLACED. One that runs or has ended is left alone: LADE_DUPLICATE. A ready one keeps its place
+     * when priority and time allow.
+     */
+    LADE_CONFLICT_REPLACE = 1,
+    LADE_CONFLICT_REJECT = 2 /* as KEEP, but told apart from a repeated id: LADE_CONFLICT */
+};
+
+/*
+ * Refuses a second job with the same key in the same queue while the first holds it. Debounce and throttle are ready-made: they
+ * set `until`, `ttl`, `on_conflict` and the time of the job, which must then be left zero. docs/unique.md has the tables.
+ */
 typedef struct lade_unique {
     lade_bytes key; /* raw bytes, compared as they are; empty = not unique */
-    int64_t ttl;    /* longest hold; 0 = 24 h; else at least 1 ms */
+    int64_t
+        ttl; /* UNTIL_TTL: how long; 0 = 24 h; else at least 1 ms. The others hold as long as they must */
     enum lade_unique_until until;
+    enum lade_on_conflict on_conflict;
+    /* One run, so long after the last of a burst of enqueues; the last payload wins (LADE_REPLACED). 0 = off; else >= 1 ms. */
+    int64_t debounce;
+    int64_t
+        max_wait; /* with debounce: at most so long after the first; 0 = ten times debounce; not below debounce */
+    /* The first runs; what follows within this time of it is LADE_DUPLICATE. 0 = off; else >= 1 ms. */
+    int64_t throttle;
+    bool
+        trailing; /* with throttle: what follows makes one more run when the time is over, and the last payload wins */
 } lade_unique;
 
 /* What to run. Only `kind` is required. Everything is borrowed until enqueue returns. */
@@ -168,21 +196,23 @@ typedef struct lade_job_spec {
     int max_attempts;     /* runs, not retries; default 25; 1 = never retried; at most 1,000 */
     int64_t timeout;      /* for one attempt; default 30 min; at least 1 ms */
     lade_backoff backoff; /* delay before the next attempt; a worker can also set a function */
+    bool
+        discard_dead; /* when it would die, nothing of it is kept; lade_worker_config.on_dead is told */
 } lade_job_spec;
 
 /*
  * Enqueues one job. *id (may be NULL) is the new job's id, or on DUPLICATE that of the job already there.
- * Returns 0 or LADE_DUPLICATE. Atomic, and safe to repeat: the id is made before anything is sent, so a repeat
- * after a lost reply adds nothing. Calls from several threads at the same time share one store transaction.
+ * Returns 0, LADE_DUPLICATE, or of a unique job LADE_REPLACED or LADE_CONFLICT, *id being the holder's then. Atomic, and safe
+ * to repeat: the id is made before anything is sent, so a repeat after a lost reply adds nothing. Calls from several threads at the same time share one store transaction.
  * Failures: EINVAL and ETOOBIG (checked first, nothing was written), ENOSPACE, EUNAVAILABLE, EBUSY, ...
  */
 LADE_API LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id,
                                        lade_err *err);
 
 /*
- * Enqueues n jobs (at most LADE_BATCH_MAX), all or none. Writes n ids to `ids` and n results (0 or LADE_DUPLICATE)
- * to `outcomes`; either may be NULL. A duplicate does not stop the others. Returns 0 when all were added,
- * LADE_DUPLICATE when at least one was a duplicate. A bad spec refuses the whole call before anything is written and
+ * Enqueues n jobs (at most LADE_BATCH_MAX), all or none. Writes n ids to `ids` and n results (as lade_enqueue's)
+ * to `outcomes`; either may be NULL. A duplicate does not stop the others. Returns 0 when all were added or replaced others,
+ * LADE_CONFLICT when at least one was, else LADE_DUPLICATE when at least one was a duplicate. A bad spec refuses the whole call before anything is written and
  * err names its index.
  */
 LADE_API LADE_CHECKED int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n,
@@ -252,6 +282,17 @@ typedef struct lade_worker_queue {
     uint32_t weight; /* for LADE_ORDER_WEIGHTED; 0 = 1 */
 } lade_worker_queue;
 
+/* A job that ended without success. Everything is valid until on_dead returns. */
+typedef struct lade_death {
+    const char *queue, *id, *kind; /* kind "" when the envelope could not be read */
+    const char
+        *reason; /* "exhausted", "unrecoverable", "quarantined", or "discarded" by LADE_DISCARD */
+    bool discarded; /* nothing was kept: LADE_DISCARD, or lade_job_spec.discard_dead */
+    lade_bytes payload;
+    lade_bytes error; /* of the last attempt */
+    int attempts, crashes;
+} lade_death;
+
 /* Called in a slot after LADE_RETRY: the delay before the next attempt, >= 0. */
 typedef int64_t (*lade_backoff_fn)(const lade_job *job, int attempt, void *ctx);
 
@@ -299,6 +340,13 @@ typedef struct lade_worker_config {
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
     enum lade_executor executor; /* default TASK */
+    /*
+     * A job's end without success was settled: dead, or dropped. Once for each, by the worker that settled it, after the store has it; not
+     * for what operators kill or remove, and not when the worker's process dies in between. A thread of the worker calls it: be brief,
+     * do not call the worker. NULL = nobody is told.
+     */
+    void (*on_dead)(void *ctx, const lade_death *death);
+    void *on_dead_ctx;
 } lade_worker_config;
 
 /*
@@ -518,7 +566,8 @@ LADE_API const char *lade_version(void);
 }
 #endif
 
-/* Part 4: workflows. */
+/* Part 4: workflows. Part 5: the dead. */
+#include <lade/dead.h>
 #include <lade/flow.h>
 /* Part 5: effects. */
 #include <lade/effect.h>

@@ -88,6 +88,8 @@ void lb_err_clear(lade_err *err)
     X(LADE_NOT_FOUND)    \
     X(LADE_WRONG_STATE)  \
     X(LADE_MORE)         \
+    X(LADE_REPLACED)     \
+    X(LADE_CONFLICT)     \
     X(LADE_EINVAL)       \
     X(LADE_ETOOBIG)      \
     X(LADE_ENOMEM)       \

@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "queue/job.h"
 #include "queue/names.h"
+#include "queue/unique.h"
 
-#define DEFAULT_QUEUE      "default"
-#define DEFAULT_UNIQUE_TTL (24 * LADE_HOUR)
+#define DEFAULT_QUEUE "default"
 
 static int64_t read_wall(void *ctx)
 {
@@ -175,11 +175,7 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
                          .id = lb_slice(d->id[i].text, strlen(d->id[i].text)),
                          .level = LADE_PRIORITY_MAX - s->priority,
-                         .fresh = !s->id,
-                         .unique = lb_slice(s->unique.key.data, s->unique.key.size),
-                         .until = s->unique.until};
-    if (s->unique.key.size > 0)
-        p->unique_ttl_ms = lb_ms_up(s->unique.ttl > 0 ? s->unique.ttl : DEFAULT_UNIQUE_TTL);
+                         .fresh = !s->id};
     if (s->at > 0) {
         p->when = LQ_WHEN_AT;
         p->when_ms = lb_ms_up(s->at);
@@ -187,6 +183,8 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
         p->when = LQ_WHEN_IN;
         p->when_ms = lb_ms_up(s->in);
     }
+    if (s->unique.key.size > 0)
+        lq_unique_ask(p, &s->unique);
 }
 
 /* Encodes all specs and puts them; the draft's arrays have room for n. */
@@ -205,13 +203,18 @@ static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_
 }
 
 /* Hands ids and outcomes out; the result of the call. */
-static int report(const struct draft *d, size_t n, lade_id *ids, int *outcomes)
+static int report(const struct draft *d, const lade_job_spec *specs, size_t n, lade_id *ids,
+                  int *outcomes)
 {
     int rc = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *id = d->put[i].outcome == LADE_DUPLICATE ? d->put[i].holder : d->id[i].text;
-        if (d->put[i].outcome == LADE_DUPLICATE)
-            rc = LADE_DUPLICATE;
+        struct lq_put *p = &d->put[i];
+        const char *id = p->outcome == LADE_DONE ? d->id[i].text : p->holder;
+        if (p->outcome == LADE_DUPLICATE && specs[i].unique.on_conflict == LADE_CONFLICT_REJECT &&
+            strcmp(p->holder, d->id[i].text) != 0)
+            p->outcome = LADE_CONFLICT;
+        if (p->outcome == LADE_CONFLICT || (p->outcome == LADE_DUPLICATE && rc == 0))
+            rc = p->outcome;
         if (ids)
             (void)snprintf(ids[i].text, sizeof(ids[i].text), "%s", id);
         if (outcomes)
@@ -240,6 +243,8 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
     LQ_REFUSE_NULL(q, "enqueue");
     LQ_REFUSE_NULL(spec, "enqueue");
     int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
+    if (rc == 0)
+        rc = lq_unique_allow(q->store, &spec->unique, err);
     if (rc < 0)
         return rc;
     struct lq_put put;
@@ -248,7 +253,9 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
     struct draft d = {.put = &put, .id = &made, .body_at = &body_at};
     rc = put_draft(q, &d, spec, 1, err);
     if (rc >= 0)
-        rc = report(&d, 1, id, NULL);
+        rc = report(&d, spec, 1, id, NULL);
+    if (rc == 0 && put.outcome == LADE_REPLACED)
+        rc = LADE_REPLACED;
     free_draft(&d, false);
     return rc;
 }
@@ -266,6 +273,8 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
                        LADE_BATCH_MAX);
     for (size_t i = 0; i < n; i++) {
         int rc = lq_job_check(&specs[i], q->payload_max, i, err);
+        if (rc == 0)
+            rc = lq_unique_allow(q->store, &specs[i].unique, err);
         if (rc < 0)
             return rc;
     }
@@ -278,7 +287,7 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
     } else {
         rc = put_draft(q, &d, specs, n, err);
         if (rc >= 0)
-            rc = report(&d, n, ids, outcomes);
+            rc = report(&d, specs, n, ids, outcomes);
     }
     free_draft(&d, true);
     return rc;

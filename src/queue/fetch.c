@@ -212,6 +212,12 @@ static void release_settled(struct fetch *f)
     if (w->phase >= LQ_PHASE_STOPPING)
         lr_event_raise(&w->control);
     lr_mutex_unlock(&w->lock);
+    for (size_t i = 0; i < f->n && w->on_dead; i++) {
+        const struct lade_job *job = f->job[i];
+        if (f->settle[i].outcome == LADE_DONE)
+            lq_death_tell(w, &f->settle[i], job->ending == LQ_ENDING_CORRUPT ? NULL : &job->body,
+                          lb_slice_of(job->leased->history));
+    }
     for (size_t i = 0; i < f->n && stale > 0; i++) {
         if (f->settle[i].outcome == LADE_STALE)
             lq_worker_log(w, "job %s in %s: the lease was lost, its outcome is refused",

@@ -11,6 +11,7 @@
 #include "queue/history.h"
 #include "queue/job.h"
 #include "queue/names.h"
+#include "queue/views.h"
 
 /* A view and the memory of all it points to. */
 struct view_box {
@@ -207,6 +208,21 @@ int lade_job_get(lade *q, const char *queue, const char *id, lade_job_view **out
     return rc;
 }
 
+int lq_views_make(const struct lq_row_vec *rows, lade_job_view **out, size_t *n, const char *where,
+                  lade_err *err)
+{
+    size_t made = 0;
+    while (made < rows->n && (out[made] = make_view(&rows->row[made])))
+        made++;
+    if (made == rows->n) {
+        *n = made;
+        return 0;
+    }
+    for (size_t i = 0; i < made; i++)
+        lade_job_view_free(out[i]);
+    return lb_fail_nomem(err, where);
+}
+
 int lade_job_list(lade *q, const char *queue, enum lade_state state, lade_cursor *cursor,
                   size_t limit, lade_job_view **out, size_t *n, lade_err *err)
 {
@@ -228,19 +244,11 @@ int lade_job_list(lade *q, const char *queue, enum lade_state state, lade_cursor
     lb_arena_init(&rows.arena);
     lade_cursor next = *cursor;
     rc = q->store->ops->list(q->store, queue, state, &next, limit, &rows, err);
-    size_t made = 0;
-    for (; rc >= 0 && made < rows.n; made++) {
-        out[made] = make_view(&rows.row[made]);
-        if (!out[made])
-            rc = lb_fail_nomem(err, "list");
-    }
+    if (rc >= 0)
+        rc = lq_views_make(&rows, out, n, "list", err);
     if (rc >= 0) {
         *cursor = next;
-        *n = rows.n;
         rc = rows.n == 0 && next.done ? LADE_EMPTY : 0;
-    } else {
-        for (size_t i = 0; i < made; i++)
-            lade_job_view_free(out[i]);
     }
     lb_arena_fini(&rows.arena);
     return rc;

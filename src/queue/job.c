@@ -8,6 +8,9 @@
 #include "queue/names.h"
 #include "queue/pack.h"
 #include "queue/store.h"
+#include "queue/unique.h"
+
+#define FLAG_DISCARD_DEAD 1 /* flags of the envelope; unknown ones are a later writer's */
 
 #define CAP_DEFAULT_MS (INT64_C(24) * 60 * 60 * 1000)
 
@@ -83,7 +86,7 @@ static int check_headers(const lade_job_spec *s, const char *at, lade_err *err)
     (36525 * LADE_DAY) /* now plus this is still a time that nanoseconds can hold */
 
 /* Durations that would vanish in milliseconds are refused, not rounded (C-073). */
-static int check_duration(int64_t ns, const char *field, const char *at, lade_err *err)
+int lq_duration_check(int64_t ns, const char *field, const char *at, lade_err *err)
 {
     if (ns < 0)
         return REFUSE(LADE_EINVAL, "%s%s is negative", at, field);
@@ -99,9 +102,9 @@ static int check_duration(int64_t ns, const char *field, const char *at, lade_er
 
 static int check_backoff(const lade_backoff *b, const char *at, lade_err *err)
 {
-    int rc = check_duration(b->base, "backoff.base", at, err);
+    int rc = lq_duration_check(b->base, "backoff.base", at, err);
     if (rc == 0)
-        rc = check_duration(b->cap, "backoff.cap", at, err);
+        rc = lq_duration_check(b->cap, "backoff.cap", at, err);
     if (rc < 0)
         return rc;
     if ((unsigned)b->type > LADE_BACKOFF_POLYNOMIAL)
@@ -115,11 +118,9 @@ static int check_backoff(const lade_backoff *b, const char *at, lade_err *err)
 
 static int check_times(const lade_job_spec *s, const char *at, lade_err *err)
 {
-    int rc = check_duration(s->in, "in", at, err);
+    int rc = lq_duration_check(s->in, "in", at, err);
     if (rc == 0)
-        rc = check_duration(s->timeout, "timeout", at, err);
-    if (rc == 0)
-        rc = check_duration(s->unique.ttl, "unique.ttl", at, err);
+        rc = lq_duration_check(s->timeout, "timeout", at, err);
     if (rc == 0)
         rc = check_backoff(&s->backoff, at, err);
     if (rc < 0)
@@ -157,14 +158,7 @@ int lq_job_check(const lade_job_spec *s, uint32_t payload_max, size_t index, lad
     if (s->max_attempts < 0 || s->max_attempts > 1000)
         return REFUSE(LADE_EINVAL, "%smax_attempts %d is not within 1 to 1000", at,
                       s->max_attempts);
-    if (s->unique.key.size > LADE_UNIQUE_KEY_MAX)
-        return REFUSE(LADE_ETOOBIG, "%sunique.key has %zu bytes; the limit is %d", at,
-                      s->unique.key.size, LADE_UNIQUE_KEY_MAX);
-    if (s->unique.key.size > 0 && !s->unique.key.data)
-        return REFUSE(LADE_EINVAL, "%sunique.key is NULL with a size", at);
-    if ((unsigned)s->unique.until > LADE_UNTIL_TTL)
-        return REFUSE(LADE_EINVAL, "%sunique.until %d is unknown", at, (int)s->unique.until);
-    return 0;
+    return lq_unique_check(&s->unique, s->at > 0 || s->in > 0, at, err);
 }
 
 static bool has_backoff(const lade_job_spec *s)
@@ -175,6 +169,8 @@ static bool has_backoff(const lade_job_spec *s)
 /* How many fields the array needs: up to the last one that differs from its default. */
 static uint32_t n_fields(const lade_job_spec *s)
 {
+    if (s->discard_dead)
+        return 10;
     if (s->unique.key.size > 0)
         return 9;
     if (s->n_headers > 0)
@@ -233,11 +229,15 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *s, int64_t now_ms)
         lq_pack_str(out, lb_slice_str(s->content_type ? s->content_type : ""));
     if (n > 7)
         pack_headers(out, s);
-    if (n > 8) {
+    if (n > 8 && s->unique.key.size == 0) {
+        lq_pack_nil(out);
+    } else if (n > 8) {
         lq_pack_array(out, 2);
         lq_pack_bin(out, lb_slice(s->unique.key.data, s->unique.key.size));
-        lq_pack_uint(out, (uint64_t)s->unique.until);
+        lq_pack_uint(out, (uint64_t)lq_unique_until(&s->unique));
     }
+    if (n > 9)
+        lq_pack_uint(out, s->discard_dead ? FLAG_DISCARD_DEAD : 0);
 }
 
 /* A number that must fit; a larger one is damage. */
@@ -308,6 +308,8 @@ static void unpack_fields(struct lq_unpack *u, struct lq_job *job, struct lb_mut
         unpack_headers(u, job);
     if (n > 8)
         unpack_unique(u, job);
+    if (n > 9)
+        job->discard_dead = (lq_unpack_uint(u) & FLAG_DISCARD_DEAD) != 0;
     if (kind->n == 0 || kind->n > LADE_NAME_MAX || job->max_attempts == 0)
         u->bad = true;
     if (!u->bad && (memchr(kind->p, 0, kind->n) || (type->n && memchr(type->p, 0, type->n))))
@@ -358,6 +360,26 @@ int lq_job_decode(struct lb_mut body, struct lq_job *out, lade_err *err)
         out->content_type = (char *)type.p;
     }
     return 0;
+}
+
+int lq_job_replace_payload(struct lb_buf *out, struct lb_slice body, struct lb_slice payload,
+                           lade_err *err)
+{
+    if (body.n < 2 || body.p[0] != LQ_BODY_VERSION)
+        return lb_fail(err, LADE_EFORMAT, "edit", "the envelope has version %d, not %d",
+                       body.n ? body.p[0] : 0, LQ_BODY_VERSION);
+    struct lq_unpack u = {(uint8_t *)body.p + 2, (uint8_t *)body.p + body.n, false};
+    uint32_t n = lq_unpack_array(&u);
+    (void)lq_unpack_str(&u);
+    size_t head = (size_t)(u.p - body.p);
+    (void)lq_unpack_bin(&u);
+    if (u.bad || n < 3)
+        return lb_fail(err, LADE_EFORMAT, "edit",
+                       "the envelope of %zu bytes is damaged near byte %zu", body.n, head);
+    lb_buf_add(out, body.p, head);
+    lq_pack_bin(out, payload);
+    lb_buf_add(out, u.p, (size_t)(body.p + body.n - u.p));
+    return out->failed ? lb_fail_nomem(err, "edit") : 0;
 }
 
 bool lq_job_header_next(const struct lq_job *job, size_t *at, lade_header *out)

@@ -1,11 +1,11 @@
 /*
- * job.h - the envelope: what is stored of a job, written once at enqueue and never changed
+ * job.h - the envelope: what is stored of a job, written at enqueue; only its payload may be replaced later
  *
  *     byte 0   version, LQ_BODY_VERSION
  *     byte 1   '0' + level (the only byte that stores read)
  *     then     one MessagePack array; later fields are left off when all of them have their default:
  *              kind str, payload bin, enqueued_at ms, max_attempts, timeout ms, backoff nil | [type, base ms, cap ms,
- *              jitter], content_type str, headers [name, value, ...], unique nil | [key bin, until]
+ *              jitter], content_type str, headers [name, value, ...], unique nil | [key bin, until], flags
  *
  * Law of the format: a field is only ever added at the end of the array; a reader ignores fields it does not know.
  * Anything else raises the version, and a reader refuses versions it does not know. docs/format.md and the
@@ -46,6 +46,7 @@ struct lq_job {
     uint32_t n_headers;
     struct lb_slice unique;
     enum lade_unique_until until;
+    bool discard_dead;
 };
 
 /*
@@ -63,6 +64,13 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *spec, int64_t now_ms
  * unchanged, *out is worth nothing, and err says at which byte.
  */
 LADE_CHECKED int lq_job_decode(struct lb_mut body, struct lq_job *out, lade_err *err);
+
+/*
+ * Appends `body` with another payload; every other byte stays, also what a later writer added. -LADE_EFORMAT when it is no
+ * envelope that we can read.
+ */
+LADE_CHECKED int lq_job_replace_payload(struct lb_buf *out, struct lb_slice body,
+                                        struct lb_slice payload, lade_err *err);
 
 /* Walks the headers of a decoded job: *at starts at 0. False at the end. */
 bool lq_job_header_next(const struct lq_job *job, size_t *at, lade_header *out);

@@ -102,6 +102,55 @@ static void decoding_gives_back_what_was_encoded(void **state)
     lb_buf_fini(&b);
 }
 
+/* The flags stand behind all, so that who does not know them passes over them. */
+static void discard_dead_is_the_last_field(void **state)
+{
+    (void)state;
+    struct lb_buf b;
+    struct lq_job j;
+    struct lb_mut m = encode(&(lade_job_spec){.kind = "k", .discard_dead = true}, &b);
+    assert_int_equal(m.p[2], 0x9a);       /* ten fields */
+    assert_int_equal(m.p[m.n - 2], 0xc0); /* not unique */
+    assert_int_equal(m.p[m.n - 1], 1);
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_true(j.discard_dead);
+    assert_int_equal(j.unique.n, 0);
+    lb_buf_fini(&b);
+    m = encode(&(lade_job_spec){.kind = "k"}, &b);
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_false(j.discard_dead);
+    lb_buf_fini(&b);
+}
+
+static void another_payload_leaves_every_other_byte(void **state)
+{
+    (void)state;
+    lade_header h = {"name", "value"};
+    lade_job_spec spec = {.kind = "kind",
+                          .payload = LADE_STR("old"),
+                          .priority = 2,
+                          .headers = &h,
+                          .n_headers = 1,
+                          .unique = {LADE_STR("u"), 0, LADE_UNTIL_START},
+                          .discard_dead = true};
+    struct lb_buf before, after, made;
+    struct lb_mut m = encode(&spec, &before);
+    spec.payload = LADE_STR("a new one");
+    struct lb_mut want = encode(&spec, &after);
+    lb_buf_init(&made);
+    struct lb_slice payload = lb_slice_str("a new one");
+    assert_int_equal(lq_job_replace_payload(&made, lb_slice_of(m), payload, NULL), 0);
+    assert_true(lb_slice_eq(lb_buf_slice(&made), lb_slice_of(want)));
+    lb_buf_clear(&made);
+    lade_err err = {0};
+    assert_int_equal(lq_job_replace_payload(&made, lb_slice(m.p, 5), payload, &err), -LADE_EFORMAT);
+    assert_int_equal(lq_job_replace_payload(&made, lb_slice("\x07x", 2), payload, &err),
+                     -LADE_EFORMAT);
+    lb_buf_fini(&before);
+    lb_buf_fini(&after);
+    lb_buf_fini(&made);
+}
+
 static void every_cut_and_every_flipped_byte_is_refused_or_harmless(void **state)
 {
     (void)state;
@@ -195,6 +244,8 @@ int main(void)
         cmocka_unit_test(an_envelope_with_defaults_has_the_golden_bytes),
         cmocka_unit_test(an_envelope_with_everything_has_the_golden_bytes),
         cmocka_unit_test(decoding_gives_back_what_was_encoded),
+        cmocka_unit_test(discard_dead_is_the_last_field),
+        cmocka_unit_test(another_payload_leaves_every_other_byte),
         cmocka_unit_test(every_cut_and_every_flipped_byte_is_refused_or_harmless),
         cmocka_unit_test(fields_of_a_later_writer_are_ignored),
         cmocka_unit_test(each_bad_field_is_refused_by_name),

@@ -44,19 +44,7 @@ int lade_state_parse(const char *name)
 
 const char *lq_reason_name(enum lq_reason reason)
 {
-    switch (reason) {
-    case LQ_REASON_EXHAUSTED:
-        return "exhausted";
-    case LQ_REASON_KILLED:
-        return "killed";
-    case LQ_REASON_QUARANTINED:
-        return "quarantined";
-    case LQ_REASON_UNRECOVERABLE:
-        return "unrecoverable";
-    case LQ_REASON_NONE:
-    default:
-        return "";
-    }
+    return lq_reason_word(reason);
 }
 
 static bool is_word_char(char c)

@@ -7,6 +7,7 @@
  *     SNOOZE     no                  scheduled
  *     CANCEL     yes                 cancelled
  *     DISCARD    yes                 gone
+ *     a spec with discard_dead is gone where dead is said
  *     DEAD       yes                 dead (unrecoverable)
  *     timed out, and did not say OK: as RETRY, recorded as timeout
  *     cancelled by the worker's end, and said RETRY: handed back, spends nothing
@@ -68,21 +69,37 @@ static void record(struct lade_job *job, enum lq_event event, int attempts, stru
         job->settle.history = lb_buf_slice(&job->history);
 }
 
+/*
+ * To the dead, or gone when the spec says so; settle.reason stays, for who is told. After `record`: the class lies behind the history.
+ */
+static void die(struct lade_job *job, enum lq_reason reason, struct lb_slice kind, bool discard,
+                struct lb_slice error)
+{
+    struct lq_settle *s = &job->settle;
+    struct lb_slice history = s->history;
+    s->reason = reason;
+    s->to = discard ? LQ_TO_GONE : LQ_TO_DEAD;
+    if (discard)
+        return;
+    if (history.n == 0)
+        lb_buf_clear(&job->history);
+    if (lq_death_make(&job->history, &job->death, kind, error))
+        s->death = &job->death;
+    if (history.n > 0) /* the buffer may have moved */
+        s->history = lb_slice(job->history.p, history.n);
+}
+
 static void settle_failure(struct lade_job *job, enum lq_event event, int64_t delay_ms,
                            struct lb_slice error)
 {
     struct lq_settle *s = &job->settle;
+    bool last = job->attempt >= job->body.max_attempts;
     s->failed = event != LQ_EVENT_CANCEL; /* an operator's doing is no failure */
-    if (job->attempt >= job->body.max_attempts) {
-        s->to = LQ_TO_DEAD;
-        s->reason = LQ_REASON_EXHAUSTED;
-        if (event == LQ_EVENT_RETRY)
-            event = LQ_EVENT_DEAD;
-    } else {
-        s->to = LQ_TO_RETRYING;
-        s->delay_ms = delay_ms;
-    }
-    record(job, event, job->attempt, error);
+    s->to = LQ_TO_RETRYING;
+    s->delay_ms = last ? 0 : delay_ms;
+    record(job, last && event == LQ_EVENT_RETRY ? LQ_EVENT_DEAD : event, job->attempt, error);
+    if (last)
+        die(job, LQ_REASON_EXHAUSTED, lb_slice_str(job->body.kind), job->body.discard_dead, error);
 }
 
 /* Nothing that the handler wrote is touched when it was left behind: it may still be writing. */
@@ -120,12 +137,14 @@ static void settle_returned(struct lade_job *job, lade_outcome said)
         return;
     case LADE_DISCARD:
         s->to = LQ_TO_GONE;
+        if (job->worker->on_dead) /* nobody else will read it */
+            record(job, LQ_EVENT_DEAD, job->attempt, error);
         return;
     case LADE_DEAD:
-        s->to = LQ_TO_DEAD;
-        s->reason = LQ_REASON_UNRECOVERABLE;
         s->failed = true;
         record(job, LQ_EVENT_DEAD, job->attempt, error);
+        die(job, LQ_REASON_UNRECOVERABLE, lb_slice_str(job->body.kind), job->body.discard_dead,
+            error);
         return;
     case LADE_RETRY:
     default:
@@ -159,10 +178,9 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
         s->delay_ms = UNROUTABLE_WAIT_MS;
         break;
     case LQ_ENDING_CORRUPT:
-        s->to = LQ_TO_DEAD;
-        s->reason = LQ_REASON_UNRECOVERABLE;
         s->failed = true;
         record(job, LQ_EVENT_CORRUPT, job->attempt, lb_buf_slice(&job->error));
+        die(job, LQ_REASON_UNRECOVERABLE, lb_slice("", 0), false, lb_buf_slice(&job->error));
         break;
     case LQ_ENDING_HANDBACK:
     default:
@@ -171,11 +189,27 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
     }
 }
 
-bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
-                        const char *queue, int64_t now_ms, struct lb_buf *history,
+static void quarantine(struct lq_recovery *r, const struct lq_leased *leased, struct lb_slice error,
+                       struct lq_settle *out)
+{
+    r->quarantined = out->failed = true;
+    out->to = LQ_TO_DEAD;
+    out->reason = LQ_REASON_QUARANTINED;
+    if (lq_job_decode(leased->body, &r->body, NULL) < 0)
+        r->body = (struct lq_job){0};
+    if (r->body.discard_dead)
+        out->to = LQ_TO_GONE;
+    struct lb_slice kind = r->body.kind ? lb_slice_str(r->body.kind) : lb_slice("", 0);
+    if (!r->history.failed && lq_death_make(&r->history, &r->death, kind, error))
+        out->death = &r->death;
+}
+
+void lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
+                        const char *queue, int64_t now_ms, struct lq_recovery *recovery,
                         struct lq_settle *out)
 {
     struct lb_slice old = lb_slice_of(leased->history);
+    struct lb_buf *history = &recovery->history;
     int crashes = lq_history_crashes(old);
     /*
      * Whether the first crash found the job running or only waiting in a dead worker's hands is not known, so it counts.
@@ -183,15 +217,15 @@ bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *lea
      * merely waited beside a poison job are not dragged along.
      */
     bool counts = crashes == 0 || leased->begun;
+    recovery->quarantined = false;
     *out = (struct lq_settle){.queue = queue,
                               .id = lb_slice_of(leased->id),
                               .fence = leased->fence,
                               .to = LQ_TO_READY,
                               .reason = LQ_REASON_NONE};
     if (!counts)
-        return false;
+        return;
     crashes++;
-    bool quarantined = crashes >= w->max_crashes;
     char text[128];
     int n = snprintf(text, sizeof(text), "worker %s died or lost its lease while it held the job",
                      leased->former);
@@ -201,12 +235,10 @@ bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *lea
                           .error = lb_slice(text, n > 0 ? LB_MIN((size_t)n, sizeof(text) - 1) : 0)};
     lb_buf_clear(history);
     lq_history_append(history, old, &r, lq_history_attempts(old), crashes);
-    if (!history->failed)
-        out->history = lb_buf_slice(history);
-    if (quarantined) {
-        out->to = LQ_TO_DEAD;
-        out->reason = LQ_REASON_QUARANTINED;
-        out->failed = true;
-    }
-    return quarantined;
+    bool kept = !history->failed;
+    size_t size = history->n;
+    if (crashes >= w->max_crashes)
+        quarantine(recovery, leased, r.error, out);
+    if (kept)
+        out->history = lb_slice(history->p, size);
 }

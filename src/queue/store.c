@@ -134,6 +134,12 @@ int lq_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, la
     OP("trim", s->ops->trim(s, lanes, max, n, err));
 }
 
+int lq_change(struct lq_store *s, const char *queue, enum lq_change_verb verb, struct lq_change *it,
+              size_t n, lade_err *err)
+{
+    OP("change", s->ops->change(s, queue, verb, it, n, err));
+}
+
 int lq_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err)
 {
     OP("flow_put", s->ops->flow_put(s, flow, err));

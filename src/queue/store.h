@@ -76,7 +76,8 @@
 enum lq_caps {
     LQ_CAP_PROCESSES = 1, /* other processes may work on the same data */
     LQ_CAP_REMOTE = 2,    /* talks to a server: replies can be lost */
-    LQ_CAP_CLOCK = 4      /* takes its time from config.clock, so tests can step it */
+    LQ_CAP_CLOCK = 4,     /* takes its time from config.clock, so tests can step it */
+    LQ_CAP_CONFLICT = 8   /* put knows more than LQ_CONFLICT_KEEP */
 };
 
 struct lq_keep {
@@ -114,6 +115,19 @@ enum lq_when {
     LQ_WHEN_AT = 2   /* at when_ms; -> ready when that has passed */
 };
 
+/* What a put does whose unique key is held by another job; docs/unique.md. Not KEEP only with LQ_CAP_CONFLICT. */
+enum lq_conflict {
+    LQ_CONFLICT_KEEP = 0,
+    /*
+     * The holder, when it is scheduled, ready or retrying, becomes this job under its own id: body, level and time; REPLACED. One that
+     * is ready stays where it is when the new one is due now and of the same level. Else DUPLICATE.
+     */
+    LQ_CONFLICT_REPLACE = 1,
+    /* UNTIL_TTL only: within the hold one job is added that is due at its end, and the hold becomes that job's for ttl more from then
+     * on; DONE. Once it is there and waits, it is replaced as above, but for its time. */
+    LQ_CONFLICT_TRAIL = 2
+};
+
 struct lq_put {
     const char *queue;
     struct lb_slice id;   /* 1..LADE_ID_MAX bytes, no NUL */
@@ -125,10 +139,13 @@ struct lq_put {
     int64_t when_ms;
     struct lb_slice unique; /* empty = none */
     int64_t unique_ttl_ms;  /* > 0 when unique is not empty */
-    enum lade_unique_until until;
+    enum lade_unique_until
+        until; /* DONE and START hold as long as the job is in their states, whatever the ttl */
+    enum lq_conflict conflict;
+    int64_t bound_ms; /* REPLACE: due at most so long after the lock was taken; 0 = no bound */
     /* out */
-    int outcome; /* 0 or LADE_DUPLICATE (id known to the queue in any state, or unique key held) */
-    char holder[LADE_ID_MAX + 1]; /* DUPLICATE: the id of the job that is there */
+    int outcome; /* 0, LADE_DUPLICATE (id known to the queue in any state, or unique key held) or LADE_REPLACED */
+    char holder[LADE_ID_MAX + 1]; /* not 0: the id of the job that is there */
 };
 
 /* take, reclaim, settle -------------------------------------------------------------------------------------------- */
@@ -187,6 +204,39 @@ enum lq_reason {
     LQ_REASON_UNRECOVERABLE = 'u'
 };
 
+/*
+ * Deaths of a queue are counted by class: what killed the job, as the engine sees it (fingerprint.h). The step that moves a job
+ * into the dead or out of them counts. A queue has at most LQ_CLASSES_MAX classes with a job in them; a death that would make
+ * one more is of the class LQ_CLASS_OTHER, and so is one whose class there is no memory for. A class without a job is gone.
+ */
+#define LQ_CLASS_MAX      32  /* bytes of its name, a-z 0-9 */
+#define LQ_CLASS_TEXT_MAX 200 /* bytes of its text; longer is cut by the engine */
+#define LQ_CLASSES_MAX    512
+#define LQ_CLASS_OTHER    "other"
+
+struct lq_death {
+    struct lb_slice name;       /* of the class */
+    struct lb_slice kind, text; /* for show, of the death that made the class */
+};
+
+/* The word of a reason, which also names the class of a death without a class; "" for none. */
+static inline const char *lq_reason_word(enum lq_reason reason)
+{
+    switch (reason) {
+    case LQ_REASON_EXHAUSTED:
+        return "exhausted";
+    case LQ_REASON_KILLED:
+        return "killed";
+    case LQ_REASON_QUARANTINED:
+        return "quarantined";
+    case LQ_REASON_UNRECOVERABLE:
+        return "unrecoverable";
+    case LQ_REASON_NONE:
+    default:
+        return "";
+    }
+}
+
 struct lq_settle {
     const char *queue;
     struct lb_slice id;
@@ -196,7 +246,9 @@ struct lq_settle {
     struct lb_slice history; /* the whole new history; {NULL,0} = leave what is there */
     struct lb_slice result;  /* COMPLETED; may be empty */
     enum lq_reason reason;   /* DEAD */
-    bool failed;             /* counts into total_failed */
+    const struct lq_death
+        *death;  /* DEAD; NULL: the class is named as the reason, so it is of a kill */
+    bool failed; /* counts into total_failed */
     /* out */
     int outcome; /* 0 or LADE_STALE. A job an operator cancelled or killed while active ends cancelled or dead
                   * whatever `to` says, but LQ_TO_COMPLETED stays completed; that is 0. */
@@ -270,6 +322,35 @@ struct lq_row_vec {
     struct lb_arena arena; /* as in lq_leased_vec */
     struct lq_row *row;
     size_t n;
+};
+
+/* A class of deaths. The bytes lie in the arena of the vec. */
+struct lq_class {
+    struct lb_slice name, kind, text;
+    struct lb_slice sample; /* id of the job in it that died last */
+    uint64_t count;
+    int64_t first_ms, last_ms; /* deaths since the class was made */
+};
+
+struct lq_class_vec {
+    struct lb_arena arena; /* as in lq_leased_vec */
+    struct lq_class *class_;
+    size_t n;
+};
+
+enum lq_change_verb {
+    LQ_CHANGE_EDIT =
+        0, /* scheduled, ready, retrying, dead, cancelled: a new body, and no other change */
+    LQ_CHANGE_RETRY = 1, /* as act RETRY, with a new body when one is given */
+    LQ_CHANGE_REMOVE = 2 /* as act REMOVE */
+};
+
+struct lq_change {
+    struct lb_slice id;
+    /* Only a job that is dead and died at this time: so of two who saw the same death one acts. 0: as the verb says. */
+    int64_t died_ms;
+    struct lb_slice body; /* of the same level; empty = as it is */
+    int outcome;          /* out: 0, LADE_NOT_FOUND or LADE_WRONG_STATE */
 };
 
 /* flows ------------------------------------------------------------------------------------------------------------ */
@@ -460,6 +541,17 @@ struct lq_store_ops {
      */
     int (*notice)(struct lq_store *s, char *text, size_t size);
 
+    /* The dead by class. -------------------------------------------------------------------------------------------- */
+
+    /* All classes of a queue, in any order: O(classes), however many jobs are dead. EMPTY when there is none. */
+    int (*classes)(struct lq_store *s, const char *queue, struct lq_class_vec *out, lade_err *err);
+    /* As list, of the dead of one class that died at from_ms or later, oldest first. */
+    int (*list_class)(struct lq_store *s, const char *queue, struct lb_slice name, int64_t from_ms,
+                      lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
+    /* Changes n <= LQ_TAKE_MAX jobs of a queue, each as its own act. The result is the first outcome that is not 0. */
+    int (*change)(struct lq_store *s, const char *queue, enum lq_change_verb verb,
+                  struct lq_change *it, size_t n, lade_err *err);
+
     /* Flows; NULL: this store has none. ----------------------------------------------------------------------------- */
 
     /* The whole flow and the jobs of its first nodes, or nothing when the id is known. */
@@ -524,6 +616,8 @@ LADE_CHECKED int lq_promote(struct lq_store *s, struct lq_lanes lanes, size_t ma
                             int64_t *next_ms, lade_err *err);
 LADE_CHECKED int lq_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
                          lade_err *err);
+LADE_CHECKED int lq_change(struct lq_store *s, const char *queue, enum lq_change_verb verb,
+                           struct lq_change *it, size_t n, lade_err *err);
 LADE_CHECKED int lq_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
 LADE_CHECKED int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                              lade_err *err);

@@ -68,17 +68,19 @@ static int settle_reclaimed(struct sweep *s, struct lq_settle *settle, size_t n)
 }
 
 static void count_recovered(struct sweep *s, const struct lq_settle *settle,
-                            const bool *quarantined, size_t n)
+                            const struct lq_recovery *recovery, size_t n)
 {
     struct lade_worker *w = s->w;
     uint64_t dead = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!quarantined[i] || settle[i].outcome != 0)
+        if (!recovery[i].quarantined || settle[i].outcome != 0)
             continue;
         dead++;
         lq_worker_log(w, "job %.*s in %s: quarantined, it was held by %d workers that died",
                       (int)settle[i].id.n, (const char *)settle[i].id.p, settle[i].queue,
                       w->max_crashes);
+        lq_death_tell(w, &settle[i], recovery[i].body.kind ? &recovery[i].body : NULL,
+                      (struct lb_slice){0});
     }
     lr_mutex_lock(&w->lock);
     w->stats.recovered += n;
@@ -91,22 +93,20 @@ static int recover(struct sweep *s, const struct lq_leased_vec *vec)
 {
     struct lade_worker *w = s->w;
     struct lq_settle settle[RECLAIM_MAX];
-    struct lb_buf history[RECLAIM_MAX];
-    bool quarantined[RECLAIM_MAX];
+    struct lq_recovery recovery[RECLAIM_MAX];
     size_t n = LB_MIN(vec->n, RECLAIM_MAX);
     int64_t now_ms = lq_client_now_ms(w->q);
     for (size_t i = 0; i < n; i++) {
         const struct lq_leased *job =
             &vec->job[n - 1 - i]; /* the last first: each goes to the head of its level */
-        lb_buf_init(&history[i]);
-        quarantined[i] =
-            lq_outcome_recover(w, job, w->queue[job->lane], now_ms, &history[i], &settle[i]);
+        lb_buf_init(&recovery[i].history);
+        lq_outcome_recover(w, job, w->queue[job->lane], now_ms, &recovery[i], &settle[i]);
     }
     int rc = settle_reclaimed(s, settle, n);
     if (rc >= 0)
-        count_recovered(s, settle, quarantined, n);
+        count_recovered(s, settle, recovery, n);
     for (size_t i = 0; i < n; i++)
-        lb_buf_fini(&history[i]);
+        lb_buf_fini(&recovery[i].history);
     if (rc >= 0 && n > 0)
         lq_worker_log(w, "took over %zu jobs of workers that died or stopped renewing", n);
     return rc;

@@ -282,6 +282,8 @@ static int copy_config(lade_worker *w, const lade_worker_config *c)
     w->executor = c->executor;
     w->log = c->log ? c->log : log_to_stderr;
     w->log_ctx = c->log_ctx;
+    w->on_dead = c->on_dead;
+    w->on_dead_ctx = c->on_dead_ctx;
     set_name(w, c->name);
     return copy_queues(w, c);
 }

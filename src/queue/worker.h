@@ -109,7 +109,8 @@ struct lade_job {
     struct lq_inputs *inputs;   /* of a step of a flow, once its handler asked; else NULL */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
-    struct lq_job body; /* valid once a slot has decoded it */
+    struct lq_job body;    /* valid once a slot has decoded it */
+    struct lq_death death; /* settle's, of a job that dies; its text lies behind the history */
     struct lq_settle
         settle; /* what the store shall do; written once by whoever moves the job to done */
 };
@@ -155,6 +156,8 @@ struct lade_worker {
     bool holds_tasks; /* the runtime is there for this worker's slots */
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
+    void (*on_dead)(void *ctx, const lade_death *death);
+    void *on_dead_ctx;
     struct lb_map routes;       /* kind -> lq_route; fixed by run */
     struct lq_route *catch_all; /* kind "*" */
 
@@ -287,9 +290,25 @@ enum lq_ending {
 /* Fills job->settle (and job->history). Reads job and worker config only; any thread. */
 void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome said);
 
-/* The settle of a job taken over from a dead worker. `history` receives the bytes. True when it is quarantined. */
-bool lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
-                        const char *queue, int64_t now_ms, struct lb_buf *history,
+/* What recover writes of a job beside its settle. */
+struct lq_recovery {
+    struct lb_buf history;
+    struct lq_death death;
+    struct lq_job body; /* kind NULL: could not be read */
+    bool quarantined;
+};
+
+/* The settle of a job taken over from a dead worker. The history of `r` receives bytes; it is the caller's. */
+void lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *leased,
+                        const char *queue, int64_t now_ms, struct lq_recovery *r,
                         struct lq_settle *out);
+
+/* death.c */
+/* Appends class and text of a death to `texts`, behind what is there, for out; false without memory. */
+bool lq_death_make(struct lb_buf *texts, struct lq_death *out, struct lb_slice kind,
+                   struct lb_slice error);
+/* Tells on_dead of a settle that the store has; nothing when it ended otherwise. `body` NULL: could not be read. */
+void lq_death_tell(const struct lade_worker *w, const struct lq_settle *s,
+                   const struct lq_job *body, struct lb_slice old_history);
 
 #endif

@@ -17,6 +17,7 @@ static lade_id id;
 static lade_cursor cursor;
 static size_t n;
 static lade_job_view *view;
+static lade_dead_class *classes;
 static lade_queue_info *queues, queue_info;
 static lade_worker_info *workers;
 static lade_finding *findings;
@@ -57,6 +58,19 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_job_list(q, "q", LADE_STATE_READY, NULL, 1, &view, &n, &err))               \
     X(lade_job_list(q, "q", LADE_STATE_READY, &cursor, 1, NULL, &n, &err))             \
     X(lade_job_list(q, "q", LADE_STATE_READY, &cursor, 1, &view, NULL, &err))          \
+    X(lade_dead_classes(NULL, NULL, &classes, &n, &err))                               \
+    X(lade_dead_classes(q, NULL, NULL, &n, &err))                                      \
+    X(lade_dead_classes(q, NULL, &classes, NULL, &err))                                \
+    X(lade_dead_list(NULL, "q", NULL, &cursor, 1, &view, &n, &err))                    \
+    X(lade_dead_list(q, NULL, NULL, &cursor, 1, &view, &n, &err))                      \
+    X(lade_dead_list(q, "q", NULL, NULL, 1, &view, &n, &err))                          \
+    X(lade_dead_list(q, "q", NULL, &cursor, 1, NULL, &n, &err))                        \
+    X(lade_dead_list(q, "q", NULL, &cursor, 1, &view, NULL, &err))                     \
+    X(lade_dead_move(NULL, LADE_DEAD_REMOVE, NULL, 0, NULL, &err))                     \
+    X(lade_dead_move(q, LADE_DEAD_REMOVE, NULL, 1, NULL, &err))                        \
+    X(lade_job_edit(NULL, NULL, "a", LADE_STR("x"), false, &err))                      \
+    X(lade_job_edit(q, NULL, NULL, LADE_STR("x"), false, &err))                        \
+    X(lade_job_edit(q, NULL, "a", (lade_bytes){NULL, 1}, false, &err))                 \
     X(lade_job_act(NULL, LADE_JOB_KILL, NULL, ids, 1, NULL, &err))                     \
     X(lade_job_act(q, LADE_JOB_KILL, NULL, NULL, 1, NULL, &err))                       \
     X(lade_job_act(q, LADE_JOB_KILL, NULL, no_id, 1, NULL, &err))                      \

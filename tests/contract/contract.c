@@ -16,7 +16,7 @@
 #    include "store/redis/redis_store.h"
 #endif
 
-#define TESTS_MAX 256
+#define TESTS_MAX 512
 
 #include "support/proxy.h"
 
@@ -31,10 +31,10 @@ static const struct lq_store_ops *const stores[] = {
 };
 
 static const struct ct_group *const groups[] = {
-    &ct_put_group,    &ct_unique_group, &ct_take_group,     &ct_settle_group,
-    &ct_retain_group, &ct_lease_group,  &ct_act_group,      &ct_queue_group,
-    &ct_list_group,   &ct_wait_group,   &ct_share_group,    &ct_batch_group,
-    &ct_nomem_group,  &ct_flow_group,   &ct_flow_act_group, &ct_note_group,
+    &ct_put_group,   &ct_unique_group,   &ct_take_group,  &ct_settle_group, &ct_retain_group,
+    &ct_lease_group, &ct_act_group,      &ct_queue_group, &ct_list_group,   &ct_wait_group,
+    &ct_share_group, &ct_batch_group,    &ct_nomem_group, &ct_flow_group,   &ct_flow_act_group,
+    &ct_note_group,  &ct_conflict_group, &ct_dead_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */
@@ -101,7 +101,10 @@ int main(int argc, char **argv)
     if (!prepare(argc > 1 ? argv[1] : NULL))
         return 2;
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
-        n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
+        bool lacks = (groups[i] == &ct_conflict_group && !(ct.ops->caps & LQ_CAP_CONFLICT)) ||
+                     (groups[i] == &ct_dead_group && !ct.ops->change);
+        if (!lacks)
+            n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     }
     int failed = _cmocka_run_group_tests(ct.ops->name, tests, n, NULL, NULL);
     ts_proxy_stop(proxy);

@@ -35,6 +35,7 @@ static void assert_free(void)
 }
 
 /* chronos 20 */
+/* chronos 20 */
 static void held_key_refuses_a_second_job_and_names_the_holder(void **state)
 {
     (void)state;
@@ -78,6 +79,7 @@ static void keys_of_different_queues_are_apart(void **state)
     assert_int_equal(ct_put_one(item), LADE_DONE);
 }
 
+/* C-072: no canonical form of any kind: what differs in a byte differs. */
 static void keys_are_raw_bytes(void **state)
 {
     (void)state;
@@ -102,6 +104,7 @@ static void keys_are_raw_bytes(void **state)
     assert_memory_equal(ct_row("q", "a")->unique.p, key, sizeof(key));
 }
 
+/* chronos 21 */
 /* chronos 21 */
 static void key_until_done_is_held_while_the_job_lives(void **state)
 {
@@ -207,18 +210,38 @@ static void key_until_ttl_outlives_its_job(void **state)
     assert_held_by("a");
 }
 
-static void every_key_is_free_after_its_ttl(void **state)
+static void key_until_ttl_is_free_after_it(void **state)
+{
+    (void)state;
+    struct lq_put item = unique_item("a", LADE_UNTIL_TTL);
+    item.unique_ttl_ms = CT_SOON;
+    assert_int_equal(ct_put_one(item), LADE_DONE);
+    ct_step(CT_SOON + 5);
+    assert_free();
+}
+
+/* chronos 22, chronos 23: however long the job waits or runs, and whatever ttl was given. */
+static void key_of_a_live_job_never_runs_out(void **state)
 {
     (void)state;
 
-    static const enum lade_unique_until until[] = {LADE_UNTIL_DONE, LADE_UNTIL_START,
-                                                   LADE_UNTIL_TTL};
+    static const enum lade_unique_until until[] = {LADE_UNTIL_DONE, LADE_UNTIL_START};
 
+    ct_join("w", "q");
     for (size_t i = 0; i < LB_ARRAY_LEN(until); i++) {
         struct lq_put item = unique_item(ct_format("a%zu", i), until[i]);
-        item.unique_ttl_ms = CT_SOON;
+        item.unique_ttl_ms = 1;
+        item.when = LQ_WHEN_IN;
+        item.when_ms = CT_SOON;
         assert_int_equal(ct_put_one(item), LADE_DONE);
-        ct_step(CT_SOON + 5);
+        ct_step(5);
+        assert_held_by(ct_format("a%zu", i));
+        ct_step(CT_SOON);
+        struct lq_leased j = ct_take_one("w", "q");
+        ct_step(5);
+        if (until[i] == LADE_UNTIL_DONE)
+            assert_held_by(ct_format("a%zu", i));
+        assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
         assert_free();
     }
 }
@@ -237,20 +260,48 @@ static void ttl_of_one_millisecond_ends(void **state)
 }
 
 /* chronos 24 */
+/* chronos 24 */
 static void late_end_does_not_free_the_key_of_another_job(void **state)
 {
     (void)state;
     ct_join("w", "q");
-    struct lq_put item = unique_item("a", LADE_UNTIL_DONE);
-    item.unique_ttl_ms = CT_SOON;
-    assert_int_equal(ct_put_one(item), LADE_DONE);
+    add_unique("a", LADE_UNTIL_START);
     struct lq_leased j = ct_take_one("w", "q");
-    ct_step(CT_SOON + 5);
     add_unique("b", LADE_UNTIL_DONE);
     assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
     assert_held_by("b");
     assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_DONE);
     assert_held_by("b");
+}
+
+/* chronos 25 */
+static void kept_record_of_a_completed_job_does_not_hold_its_key(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    add_unique("a", LADE_UNTIL_DONE);
+    struct lq_leased j = ct_take_one("w", "q");
+    assert_int_equal(ct_settle("q", &j, LQ_TO_COMPLETED), LADE_DONE);
+    add_unique("b", LADE_UNTIL_DONE);
+    assert_int_equal(ct_state("q", "a"), LADE_STATE_COMPLETED);
+    assert_held_by("b");
+}
+
+/* The lease runs out and the job is another worker's: the key is its all the time. */
+static void key_survives_the_death_of_the_worker(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    ct_join("v", "q");
+    add_unique("a", LADE_UNTIL_DONE);
+    (void)ct_take_one("w", "q");
+    ct_die("w", "q");
+    assert_held_by("a");
+    assert_int_equal(ct_reclaim("v", "q", 10), 1);
+    assert_held_by("a");
+    struct lq_leased j = ct.got.job[0];
+    assert_int_equal(ct_settle("q", &j, LQ_TO_DEAD), LADE_DONE);
+    assert_free();
 }
 
 static void retry_of_an_ended_job_does_not_take_the_key_again(void **state)
@@ -296,7 +347,10 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(key_until_start_is_free_once_the_job_is_taken),
     CT_TEST(key_until_start_is_free_when_the_job_ends_unstarted),
     CT_TEST(key_until_ttl_outlives_its_job),
-    CT_TEST(every_key_is_free_after_its_ttl),
+    CT_TEST(key_until_ttl_is_free_after_it),
+    CT_TEST(key_of_a_live_job_never_runs_out),
+    CT_TEST(kept_record_of_a_completed_job_does_not_hold_its_key),
+    CT_TEST(key_survives_the_death_of_the_worker),
     CT_TEST(ttl_of_one_millisecond_ends),
     CT_TEST(late_end_does_not_free_the_key_of_another_job),
     CT_TEST(retry_of_an_ended_job_does_not_take_the_key_again),

@@ -85,6 +85,8 @@ void tm_same(struct world *w, const char *what, int64_t model, int64_t store);
 void tm_same_bytes(struct world *w, const char *what, struct lb_slice model, struct lb_slice store);
 void tm_compare_counts(struct world *w);
 void tm_compare_all(struct world *w);
+/* model_dead.c */
+void tm_compare_classes(struct world *w, const char *queue);
 
 void tm_trace(struct world *w, const char *format, ...) LADE_PRINTF(2, 3);
 uint64_t tm_below(struct world *w, uint64_t bound);

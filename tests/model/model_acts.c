@@ -378,7 +378,7 @@ static const struct {
     {op_renew, 10},  {op_join, 3},         {op_leave, 1},         {op_die, 3},
     {op_reclaim, 5}, {op_begin, 3},        {op_act, 10},          {op_purge, 2},
     {op_redrive, 3}, {op_pause, 4},        {op_promote, 6},       {op_trim, 3},
-    {op_step, 6},    {op_forget, 2},       {op_note, 4},
+    {op_step, 6},    {op_forget, 2},       {op_note, 4},          {tm_op_change, 5},
 };
 
 void tm_step(struct world *w)

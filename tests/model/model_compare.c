@@ -204,6 +204,8 @@ void tm_compare_all(struct world *w)
     for (int q = 0; q < N_QUEUES; q++) {
         for (int k = 0; k < LADE_N_STATES && !w->failure[0]; k++)
             compare_listing(w, q, (enum lade_state)k);
+        if (!w->failure[0])
+            tm_compare_classes(w, tm_queue(q));
     }
     compare_workers(w);
     compare_queues(w);

@@ -109,10 +109,13 @@ static void draw_put(struct world *w, struct lq_put *p)
         p->unique = lb_slice_str(key);
         p->unique_ttl_ms = w->exact ? 1 + (int64_t)tm_below(w, 4000) : 7200000;
         p->until = (enum lade_unique_until)tm_below(w, w->forgets ? 2 : 3);
+        if ((w->s[STORE]->ops->caps & LQ_CAP_CONFLICT) && tm_chance(w, 60))
+            p->conflict = LQ_CONFLICT_REPLACE;
     }
     tm_trace(w, " %s/%.*s", p->queue, (int)p->id.n, (const char *)p->id.p);
     if (p->unique.n > 0)
-        tm_trace(w, "[%.*s until %d]", (int)p->unique.n, (const char *)p->unique.p, (int)p->until);
+        tm_trace(w, "[%.*s until %d%s]", (int)p->unique.n, (const char *)p->unique.p, (int)p->until,
+                 p->conflict ? " replacing" : "");
 }
 
 void tm_op_put(struct world *w)
@@ -134,7 +137,7 @@ void tm_op_put(struct world *w)
             tm_trace(w, " ?%s by %s%s", (const char *)put[STORE][i].id.p, put[MODEL][i].holder,
                      put[STORE][i].holder);
         tm_same(w, "outcome of a put", put[MODEL][i].outcome, put[STORE][i].outcome);
-        if (put[MODEL][i].outcome == LADE_DUPLICATE)
+        if (put[MODEL][i].outcome != LADE_DONE)
             tm_same_bytes(w, "holder", lb_slice_str(put[MODEL][i].holder),
                           lb_slice_str(put[STORE][i].holder));
     }
@@ -297,6 +300,7 @@ static bool draw_settle(struct world *w, struct lease *l, struct budget *b, stru
         .history = draw_history(w),
         .result = to == LQ_TO_COMPLETED ? draw_body(w, 0) : (struct lb_slice){0},
         .reason = to == LQ_TO_DEAD ? reason[tm_below(w, 3)] : LQ_REASON_NONE,
+        .death = to == LQ_TO_DEAD ? tm_draw_death(w) : NULL,
         .failed = tm_chance(w, 30),
     };
     return true;

@@ -20,6 +20,10 @@ void tm_add_lease(struct world *w, const struct lq_take *take, const struct lq_l
                   const struct lq_leased *s);
 void tm_compare_taken(struct world *w, const struct lq_take *take, const struct lq_leased_vec *got);
 
+/* model_dead.c */
+const struct lq_death *tm_draw_death(struct world *w);
+void tm_op_change(struct world *w);
+
 void tm_op_put(struct world *w);
 void tm_op_settle_take(struct world *w);
 

@@ -100,8 +100,12 @@ struct ls_memory_lock *ls_memory_lock_find(const struct ls_memory_queue *q, stru
 }
 
 bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
-                         const struct lq_put *put, int64_t until_ms)
+                         const struct lq_put *put, int64_t now_ms)
 {
+    int64_t until_ms = INT64_MAX; /* its job frees it */
+    if (put->until == LADE_UNTIL_TTL &&
+        __builtin_add_overflow(now_ms, put->unique_ttl_ms, &until_ms))
+        until_ms = INT64_MAX;
     struct ls_memory_lock *l = lb_calloc(1, sizeof(*l) + put->unique.n);
     if (!l)
         return false;
@@ -109,6 +113,7 @@ bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
     memcpy(l->key.p, put->unique.p, put->unique.n);
     memcpy(l->holder, put->id.p, put->id.n);
     l->until = put->until;
+    l->first_ms = now_ms;
     if (lb_map_put(&q->locks, lb_slice_of(l->key), l) < 0) {
         lb_free(l);
         return false;
@@ -205,6 +210,7 @@ static void free_queue(struct ls_memory_home *h, struct ls_memory_queue *q)
     ls_memory_lock_expire(q, INT64_MAX);
     lb_map_fini(&q->jobs);
     lb_map_fini(&q->locks);
+    lb_map_fini(&q->classes);
     lb_free(q);
 }
 

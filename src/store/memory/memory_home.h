@@ -42,9 +42,18 @@ struct ls_memory_home {
     struct lb_list in_registry;
 };
 
+/* The dead of a queue that died of the same. Freed with its last job, but for `other`. */
+struct ls_memory_class {
+    struct ls_memory_order order; /* its jobs, by their end */
+    struct lb_mut name, kind, text;
+    int64_t first_ms, last_ms;
+};
+
 struct ls_memory_queue {
     bool made, paused;
     struct lb_map jobs;
+    struct lb_map classes; /* by name, each with a job in it */
+    struct ls_memory_class other;
     struct lb_map locks;
     struct ls_memory_order expiring; /* the locks */
     struct ls_memory_order order[LADE_N_STATES];
@@ -80,6 +89,8 @@ struct ls_memory_job {
     struct lb_mut body, history, result;
     struct lb_slice unique; /* empty = none */
     int64_t ready_ms, run_at_ms, finished_ms;
+    struct ls_memory_class *class_; /* of a dead one, else NULL */
+    struct ls_memory_node in_class;
     /* Active only. */
     struct ls_memory_worker *owner;
     struct lb_list in_owner; /* held or removed */
@@ -96,6 +107,8 @@ struct ls_memory_lock {
     struct ls_memory_node node; /* in queue->expiring */
     struct lb_mut key;
     enum lade_unique_until until;
+    int64_t first_ms; /* when it was taken; of a trailing job: when its window begins, TTL only */
+    bool trails;      /* the holder is a trailing job */
     char holder[LADE_ID_MAX + 1];
 };
 
@@ -135,9 +148,19 @@ size_t ls_memory_queue_promote(struct ls_memory_home *h, struct ls_memory_queue 
 struct ls_memory_lock *ls_memory_lock_find(const struct ls_memory_queue *q, struct lb_slice key);
 /* Adds the lock of a put; the key is free. False when out of memory. */
 bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
-                         const struct lq_put *put, int64_t until_ms);
+                         const struct lq_put *put, int64_t now_ms);
 void ls_memory_lock_drop(struct ls_memory_queue *q, struct ls_memory_lock *l);
 void ls_memory_lock_expire(struct ls_memory_queue *q, int64_t now_ms);
+
+/*
+ * memory_unique.c: an item whose key was held when it was looked at; nothing in it allocates. `spare` is a job made of it, in no state
+ * yet, which is placed or unmade; NULL unless it asks for TRAIL. `body` is a copy of its body, which is taken or left.
+ */
+void ls_memory_conflict(struct ls_memory_home *h, struct ls_memory_queue *q, struct lq_put *put,
+                        struct ls_memory_job *spare, struct lb_mut *body, int64_t now_ms);
+/* op_put.c: a job that is in no state goes where it waits; wakes who must hear. */
+void ls_memory_job_place(struct ls_memory_home *h, struct ls_memory_job *j, int64_t due_ms,
+                         int64_t now_ms);
 
 /* jobs */
 /* Known by its id, but in no state yet: ls_memory_job_move next, or ls_memory_job_unmake. NULL when out of memory. */
@@ -150,6 +173,11 @@ struct ls_memory_job *ls_memory_job_find(const struct ls_memory_queue *q, struct
  */
 void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
                         int64_t run_at_ms, int64_t now_ms);
+/* memory_dead.c: move to DEAD, and its class; `death` NULL: named as the reason. */
+void ls_memory_job_die(struct ls_memory_home *h, struct ls_memory_job *j, enum lq_reason reason,
+                       const struct lq_death *death, int64_t now_ms);
+/* memory_dead.c: out of its class, when it has one. */
+void ls_memory_job_leave_class(struct ls_memory_job *j);
 /* active -> first of its level. */
 void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms);
 /* ready | active -> active under a new fence. */

@@ -86,6 +86,7 @@ static void end_lease(struct ls_memory_home *h, struct ls_memory_job *j)
 /* Out of the order of its state. A job that was only just made is in none, which its key of zeros tells. */
 static void take_out(struct ls_memory_job *j)
 {
+    ls_memory_job_leave_class(j);
     if (j->node.key.major != 0 || j->node.key.minor != 0)
         ls_memory_order_del(&j->queue->order[j->state], &j->node);
 }

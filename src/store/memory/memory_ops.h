@@ -41,6 +41,13 @@ int ls_memory_redrive(struct lq_store *s, const char *queue, size_t max, size_t 
 int ls_memory_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
 int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+int ls_memory_classes(struct lq_store *s, const char *queue, struct lq_class_vec *out,
+                      lade_err *err);
+int ls_memory_list_class(struct lq_store *s, const char *queue, struct lb_slice name,
+                         int64_t from_ms, lade_cursor *cursor, size_t limit, struct lq_row_vec *out,
+                         lade_err *err);
+int ls_memory_change(struct lq_store *s, const char *queue, enum lq_change_verb verb,
+                     struct lq_change *it, size_t n, lade_err *err);
 int ls_memory_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
 int ls_memory_flow_get(struct lq_store *s, struct lb_slice id, struct lq_flow_row_vec *out,
                        lade_err *err);
@@ -50,5 +57,17 @@ int ls_memory_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node,
                           size_t max, struct lq_input_vec *out, lade_err *err);
 int ls_memory_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                        lade_err *err);
+
+/* Between the files of ops, all with the home's lock held. */
+struct ls_memory_job;
+struct ls_memory_key;
+/* op_admin.c: one job of act; j NULL is NOT_FOUND. */
+int ls_memory_act_on(struct lq_store *s, struct ls_memory_job *j, enum lade_job_verb verb,
+                     int64_t now_ms);
+/* op_look.c: room for max rows more, NULL without memory; a row of a job, false without; cursors, false for a foreign one. */
+struct lq_row *ls_memory_rows_reserve(struct lq_row_vec *out, size_t max);
+bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, struct lq_row *row);
+bool ls_memory_cursor_read(const lade_cursor *cursor, struct ls_memory_key *key);
+void ls_memory_cursor_write(lade_cursor *cursor, struct ls_memory_key key);
 
 #endif

@@ -25,10 +25,10 @@ static int stop(struct ls_memory_home *h, struct ls_memory_job *j, enum ls_memor
         j->mark = mark;
         return LADE_DONE;
     }
-    bool kill = mark == LS_MEMORY_KILL;
-    ls_memory_job_move(h, j, kill ? LADE_STATE_DEAD : LADE_STATE_CANCELLED, 0, now_ms);
-    if (kill)
-        j->reason = LQ_REASON_KILLED;
+    if (mark == LS_MEMORY_KILL)
+        ls_memory_job_die(h, j, LQ_REASON_KILLED, NULL, now_ms);
+    else
+        ls_memory_job_move(h, j, LADE_STATE_CANCELLED, 0, now_ms);
     return LADE_DONE;
 }
 
@@ -57,8 +57,8 @@ static int end_of_flow(struct lq_store *s, struct ls_memory_job *j, enum lade_jo
     return rc;
 }
 
-static int act_on(struct lq_store *s, struct ls_memory_job *j, enum lade_job_verb verb,
-                  int64_t now_ms)
+int ls_memory_act_on(struct lq_store *s, struct ls_memory_job *j, enum lade_job_verb verb,
+                     int64_t now_ms)
 {
     struct ls_memory_home *h = ls_memory_home_of(s);
     if (!j)
@@ -87,7 +87,7 @@ int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     int first = LADE_DONE;
     for (size_t i = 0; i < n && first >= 0; i++) {
-        outcome[i] = act_on(s, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
+        outcome[i] = ls_memory_act_on(s, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
         if (first == LADE_DONE || outcome[i] < 0)
             first = outcome[i];
     }
@@ -106,7 +106,7 @@ int ls_memory_purge(struct lq_store *s, const char *queue, enum lade_state state
     size_t done = 0;
     while (q && (first = ls_memory_order_first(&q->order[state])) && done < max &&
            rc == LADE_DONE) {
-        rc = act_on(s, ls_memory_job_of(first), LADE_JOB_REMOVE, now);
+        rc = ls_memory_act_on(s, ls_memory_job_of(first), LADE_JOB_REMOVE, now);
         done += rc == LADE_DONE;
     }
     lr_mutex_unlock(&h->lock);

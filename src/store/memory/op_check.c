@@ -30,6 +30,8 @@ static void check_job(const struct check *c, const struct ls_memory_queue *q,
         find(c, "lease and state do not agree", j->id);
     if (ls_memory_state_is_ended(state) != (j->finished_ms != 0))
         find(c, "end time and state do not agree", j->id);
+    if ((state == LADE_STATE_DEAD) != (j->class_ != NULL))
+        find(c, "class of a death and state do not agree", j->id);
 }
 
 static void check_order(const struct check *c, const struct ls_memory_queue *q,
@@ -57,6 +59,21 @@ static void check_lock(const struct check *c, const struct ls_memory_queue *q,
         find(c, "unique key is held until start by a job that has started", l->holder);
 }
 
+/* The dead, each in one class; a class has dead jobs only. */
+static void check_classes(const struct check *c, const struct ls_memory_queue *q)
+{
+    size_t n = q->other.order.n, at = 0;
+    for (const struct ls_memory_class *k; (k = lb_map_next(&q->classes, &at));) {
+        if (k->order.n == 0)
+            find(c, "class of deaths without a job", q->name);
+        n += k->order.n;
+    }
+    if (n != q->order[LADE_STATE_DEAD].n)
+        find(c, "counts of the classes are not the number of dead jobs", q->name);
+    if (q->classes.n > LQ_CLASSES_MAX)
+        find(c, "more classes of deaths than there may be", q->name);
+}
+
 static void check_queue(const struct check *c, const struct ls_memory_queue *q, int64_t now_ms)
 {
     for (int i = 0; i < LADE_N_STATES; i++)
@@ -65,6 +82,7 @@ static void check_queue(const struct check *c, const struct ls_memory_queue *q, 
         find(c, "sum over the states is not the number of jobs known", q->name);
     if (!q->made && q->jobs.n > 0)
         find(c, "queue is forgotten but has jobs", q->name);
+    check_classes(c, q);
     size_t at = 0;
     for (const struct ls_memory_lock *l; (l = lb_map_next(&q->locks, &at));)
         check_lock(c, q, l, now_ms);

@@ -90,7 +90,7 @@ static const char *name_owner(const struct ls_memory_job *j)
 }
 
 /* False when out of memory. */
-static bool copy_row(struct lb_arena *a, const struct ls_memory_job *j, struct lq_row *row)
+bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, struct lq_row *row)
 {
     *row = (struct lq_row){
         .queue = lb_arena_strdup(a, j->queue->name),
@@ -113,7 +113,7 @@ static bool copy_row(struct lb_arena *a, const struct ls_memory_job *j, struct l
 }
 
 /* Room for max rows after those that are there; NULL when out of memory. */
-static struct lq_row *reserve(struct lq_row_vec *out, size_t max)
+struct lq_row *ls_memory_rows_reserve(struct lq_row_vec *out, size_t max)
 {
     struct lq_row *rows = lb_arena_alloc(&out->arena, (out->n + max) * sizeof(*rows));
     if (rows && out->n > 0)
@@ -128,8 +128,8 @@ int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, str
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     const struct ls_memory_job *j = q ? ls_memory_job_find(q, id) : NULL;
-    struct lq_row *rows = j ? reserve(out, 1) : NULL;
-    bool ok = rows && copy_row(&out->arena, j, &rows[out->n]);
+    struct lq_row *rows = j ? ls_memory_rows_reserve(out, 1) : NULL;
+    bool ok = rows && ls_memory_row_copy(&out->arena, j, &rows[out->n]);
     lr_mutex_unlock(&h->lock);
     if (!j)
         return LADE_NOT_FOUND;
@@ -141,7 +141,7 @@ int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, str
 }
 
 /* False when the cursor is not one of ours. */
-static bool read_cursor(const lade_cursor *cursor, struct ls_memory_key *key)
+bool ls_memory_cursor_read(const lade_cursor *cursor, struct ls_memory_key *key)
 {
     char *colon, *end;
     *key = (struct ls_memory_key){INT64_MIN, INT64_MIN};
@@ -154,7 +154,7 @@ static bool read_cursor(const lade_cursor *cursor, struct ls_memory_key *key)
     return end != colon + 1 && *end == 0;
 }
 
-static void write_cursor(lade_cursor *cursor, struct ls_memory_key key)
+void ls_memory_cursor_write(lade_cursor *cursor, struct ls_memory_key key)
 {
     (void)snprintf(cursor->at, sizeof(cursor->at), "%" PRId64 ":%" PRId64, key.major, key.minor);
 }
@@ -164,13 +164,13 @@ static int copy_rows(const struct ls_memory_order *o, struct ls_memory_key *key,
                      struct lq_row_vec *out)
 {
     limit = LB_MIN(limit, o->n);
-    struct lq_row *rows = reserve(out, limit + 1);
+    struct lq_row *rows = ls_memory_rows_reserve(out, limit + 1);
     struct ls_memory_node *node;
     size_t n = 0;
     if (!rows)
         return -LADE_ENOMEM;
     for (; n < limit && (node = ls_memory_order_after(o, *key)); n++) {
-        if (!copy_row(&out->arena, ls_memory_job_of(node), &rows[out->n + n]))
+        if (!ls_memory_row_copy(&out->arena, ls_memory_job_of(node), &rows[out->n + n]))
             return -LADE_ENOMEM;
         *key = node->key;
     }
@@ -183,7 +183,7 @@ int ls_memory_list(struct lq_store *s, const char *queue, enum lade_state state,
                    lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err)
 {
     struct ls_memory_key key;
-    if (!read_cursor(cursor, &key))
+    if (!ls_memory_cursor_read(cursor, &key))
         return lb_fail(err, LADE_EINVAL, "list", "the cursor is not one of this store's listings");
     int64_t now;
     size_t before = out->n;
@@ -194,7 +194,7 @@ int ls_memory_list(struct lq_store *s, const char *queue, enum lade_state state,
     lr_mutex_unlock(&h->lock);
     if (rc < 0)
         return lb_fail_nomem(err, "list");
-    write_cursor(cursor, key);
+    ls_memory_cursor_write(cursor, key);
     cursor->done = done;
     return out->n == before ? LADE_EMPTY : LADE_DONE;
 }

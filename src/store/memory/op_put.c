@@ -15,7 +15,8 @@ struct made {
     struct ls_memory_queue *queue;
     struct ls_memory_job *job;   /* NULL = duplicate */
     struct ls_memory_lock *lock; /* NULL = not unique */
-    bool made_queue;
+    struct lb_mut body; /* of an item whose key is held, and that wants more than to be told */
+    bool made_queue, conflict;
 };
 
 static int64_t add_ms(int64_t a, int64_t b)
@@ -28,6 +29,19 @@ static void refuse(struct lq_put *put, const char *holder)
 {
     put->outcome = LADE_DUPLICATE;
     memcpy(put->holder, holder, strlen(holder) + 1);
+}
+
+/* What ls_memory_conflict will need. False when out of memory. */
+static bool prepare_conflict(const struct lq_put *put, struct made *m)
+{
+    m->conflict = true;
+    m->body = (struct lb_mut){lb_malloc(put->body.n), put->body.n};
+    if (!m->body.p)
+        return false;
+    memcpy(m->body.p, put->body.p, put->body.n);
+    if (put->conflict == LQ_CONFLICT_TRAIL)
+        m->job = ls_memory_job_make(m->queue, put);
+    return m->job || put->conflict != LQ_CONFLICT_TRAIL;
 }
 
 /* False when out of memory. */
@@ -47,7 +61,7 @@ static bool make_one(struct ls_memory_home *h, struct lq_put *put, int64_t now_m
         put->unique.n > 0 ? ls_memory_lock_find(m->queue, put->unique) : NULL;
     if (held) {
         refuse(put, held->holder);
-        return true;
+        return put->conflict == LQ_CONFLICT_KEEP || prepare_conflict(put, m);
     }
     m->job = ls_memory_job_make(m->queue, put);
     if (!m->job)
@@ -56,7 +70,7 @@ static bool make_one(struct ls_memory_home *h, struct lq_put *put, int64_t now_m
     put->holder[0] = 0;
     if (put->unique.n == 0)
         return true;
-    if (!ls_memory_lock_make(h, m->queue, put, add_ms(now_ms, put->unique_ttl_ms)))
+    if (!ls_memory_lock_make(h, m->queue, put, now_ms))
         return false;
     m->lock = ls_memory_lock_find(m->queue, put->unique);
     return true;
@@ -74,20 +88,31 @@ static void unmake(struct made *m, size_t n)
     }
 }
 
-static void place(struct ls_memory_home *h, const struct lq_put *put, struct made *m,
-                  int64_t now_ms)
+void ls_memory_job_place(struct ls_memory_home *h, struct ls_memory_job *j, int64_t due_ms,
+                         int64_t now_ms)
 {
-    int64_t run_at = put->when == LQ_WHEN_IN ? add_ms(now_ms, put->when_ms) : put->when_ms;
-    int64_t next = ls_memory_queue_next_due(m->queue);
-    m->queue->total_enqueued++;
-    if (put->when == LQ_WHEN_NOW || run_at <= now_ms) {
-        ls_memory_job_move(h, m->job, LADE_STATE_READY, 0, now_ms);
-        ls_memory_queue_wake(h, m->queue, 1);
+    struct ls_memory_queue *q = j->queue;
+    int64_t next = ls_memory_queue_next_due(q);
+    if (due_ms <= now_ms) {
+        ls_memory_job_move(h, j, LADE_STATE_READY, 0, now_ms);
+        ls_memory_queue_wake(h, q, 1);
         return;
     }
-    ls_memory_job_move(h, m->job, LADE_STATE_SCHEDULED, run_at, now_ms);
-    if (next == 0 || run_at < next)
-        ls_memory_queue_wake(h, m->queue, 1);
+    ls_memory_job_move(h, j, LADE_STATE_SCHEDULED, due_ms, now_ms);
+    if (next == 0 || due_ms < next)
+        ls_memory_queue_wake(h, q, 1);
+}
+
+static void place(struct ls_memory_home *h, struct lq_put *put, struct made *m, int64_t now_ms)
+{
+    if (m->conflict) {
+        ls_memory_conflict(h, m->queue, put, m->job, &m->body, now_ms);
+        m->queue->total_enqueued += put->outcome == LADE_DONE;
+        return;
+    }
+    int64_t run_at = put->when == LQ_WHEN_IN ? add_ms(now_ms, put->when_ms) : put->when_ms;
+    m->queue->total_enqueued++;
+    ls_memory_job_place(h, m->job, put->when == LQ_WHEN_NOW ? now_ms : run_at, now_ms);
 }
 
 int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
@@ -105,10 +130,12 @@ int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *er
     if (done < n)
         unmake(m, done + 1);
     for (size_t i = 0; done == n && i < n; i++) {
-        if (m[i].job)
+        if (m[i].job || m[i].conflict)
             place(h, &put[i], &m[i], now);
     }
     lr_mutex_unlock(&h->lock);
+    for (size_t i = 0; i < n; i++)
+        lb_free(m[i].body.p);
     lb_free(m);
     return done < n ? lb_fail_nomem(err, "put") : LADE_DONE;
 }

@@ -90,6 +90,7 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
     struct ls_memory_queue *q = j->queue;
     enum lq_reason reason;
     enum lq_to to = decide(j, it, &reason);
+    const struct lq_death *death = j->mark == LS_MEMORY_UNMARKED ? it->death : NULL;
     q->total_failed += it->failed;
     if (it->history.n > 0) {
         lb_free(j->history.p);
@@ -113,8 +114,7 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
         ls_memory_queue_wake(h, q, 1);
         break;
     case LQ_TO_DEAD:
-        ls_memory_job_move(h, j, LADE_STATE_DEAD, 0, now_ms);
-        j->reason = reason;
+        ls_memory_job_die(h, j, reason, death, now_ms);
         (void)ls_memory_job_retain(s, q, LADE_STATE_DEAD, now_ms, false, LQ_TAKE_MAX);
         break;
     case LQ_TO_CANCELLED:

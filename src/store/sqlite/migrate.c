@@ -14,9 +14,10 @@
 #include "base/err.h"
 #include "rt/seam.h"
 
-extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[];
+extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[];
 
-static const char *const steps[] = {ls_sqlite_schema_0001, ls_sqlite_schema_0002};
+static const char *const steps[] = {ls_sqlite_schema_0001, ls_sqlite_schema_0002,
+                                    ls_sqlite_schema_0003};
 
 _Static_assert(LB_ARRAY_LEN(steps) == LS_SQLITE_SCHEMA, "one step for each version");
 

@@ -166,6 +166,47 @@ static void several_processes_may_make_the_file_at_once(void **state)
     }
 }
 
+extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[];
+
+/* A file as schema 2 left it: three dead jobs, two of them in one stretch, one ready, and a key held until done for an hour. */
+static void make_schema_2(void)
+{
+    sqlite3 *h;
+    char mark[96];
+    static const char data[] =
+        "INSERT INTO queue (num, name, next, ready, dead, total_enqueued) VALUES (1, 'q', 9, 1, 3, 4);"
+        "INSERT INTO job (seq, queue, id, body) VALUES (1, 1, 'a', x'0134'), (2, 1, 'b', x'0134'),"
+        "(3, 1, 'c', x'0134'), (4, 1, 'd', x'0134');"
+        "INSERT INTO run VALUES (1, 2, 1, 5, 0, 1, 4, 1000, NULL, 0, 120),"
+        "(3, 1, 1, 1, 4, 3, 4, 2000, NULL, 0, 32), (4, 1, 1, 5, 0, 4, 4, 3000, NULL, 0, 107);"
+        "INSERT INTO lock (queue, key, job, id, until, expires) VALUES (1, x'6b', 3, 'c', 0, 5000),"
+        "(1, x'6c', 3, 'c', 2, 5000)";
+    (void)snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = 2",
+                   LS_SQLITE_APPLICATION_ID);
+    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, ls_sqlite_schema_0001, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, ls_sqlite_schema_0002, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, data, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, mark, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+static void the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out(void **state)
+{
+    (void)state;
+    make_schema_2();
+    struct lq_store *s = sk_open();
+    assert_int_equal(sk_count(s, LADE_STATE_DEAD), 3);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("SELECT n FROM dead_class WHERE name = 'other'"), 3);
+    assert_int_equal(ask("SELECT first * 10000 + last FROM dead_class"), 10003000);
+    assert_int_equal(ask("SELECT sum(at) FROM death"), 5000);
+    assert_int_equal(ask("SELECT expires FROM lock WHERE until = 0"), INT64_MAX);
+    assert_int_equal(ask("SELECT expires FROM lock WHERE until = 2"), 5000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +218,7 @@ int main(void)
         SK_TEST(a_database_marked_by_another_program_is_refused),
         SK_TEST(a_file_of_a_newer_version_is_refused),
         SK_TEST(a_damaged_file_is_told),
+        SK_TEST(the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out),
         SK_TEST(several_processes_may_make_the_file_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/dead.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -68,7 +69,9 @@ int ls_sqlite_job_stop(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
         part.flags |= kill ? LS_SQLITE_KILL : LS_SQLITE_CANCEL;
         rc = ls_sqlite_stop_add(tx, q, &part, id);
     } else if (kill) {
-        rc = ls_sqlite_run_to_ended(tx, q, &part, LADE_STATE_DEAD, LQ_REASON_KILLED);
+        rc = ls_sqlite_death_add(tx, q, part.job, LQ_REASON_KILLED, NULL);
+        if (rc == 0)
+            rc = ls_sqlite_run_to_ended(tx, q, &part, LADE_STATE_DEAD, LQ_REASON_KILLED);
     } else {
         rc = ls_sqlite_run_to_ended(tx, q, &part, LADE_STATE_CANCELLED, LQ_REASON_NONE);
     }
@@ -89,37 +92,35 @@ static int remove_job(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     return rc < 0 ? rc : ls_sqlite_stop_add(tx, q, &part, id);
 }
 
-static int act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct act *a, size_t i,
-                  struct ls_sqlite_flows *flows)
+int ls_sqlite_act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, enum lade_job_verb verb,
+                     struct lb_slice id, struct ls_sqlite_flows *flows)
 {
     int64_t seq = 0;
     struct ls_sqlite_run r;
-    int rc = ls_sqlite_job_find(tx, q, a->id[i], &seq, &r);
+    int rc = ls_sqlite_job_find(tx, q, id, &seq, &r);
     if (rc != 0)
         return rc;
     int64_t off = seq - r.job;
     bool ended = ls_sqlite_state_is_ended(r.state);
-    switch (a->verb) {
+    switch (verb) {
     case LADE_JOB_RETRY:
         if (r.state == LADE_STATE_READY || r.state == LADE_STATE_ACTIVE)
             return LADE_WRONG_STATE;
         rc = ls_sqlite_job_revive(tx, q, &r, off, 1);
-        return rc == 0 && ended ? ls_sqlite_flow_revived(flows, a->id[i]) : rc;
+        return rc == 0 && ended ? ls_sqlite_flow_revived(flows, id) : rc;
     case LADE_JOB_KILL:
     case LADE_JOB_CANCEL:
-        rc = ls_sqlite_job_stop(tx, q, &r, off, a->verb == LADE_JOB_KILL, a->id[i]);
+        rc = ls_sqlite_job_stop(tx, q, &r, off, verb == LADE_JOB_KILL, id);
         if (rc != 0 || r.state == LADE_STATE_ACTIVE)
             return rc;
-        return ls_sqlite_flow_ended(flows, a->id[i],
-                                    a->verb == LADE_JOB_KILL ? LADE_STEP_DEAD : LADE_STEP_CANCELLED,
+        return ls_sqlite_flow_ended(flows, id,
+                                    verb == LADE_JOB_KILL ? LADE_STEP_DEAD : LADE_STEP_CANCELLED,
                                     (struct lb_slice){0});
     case LADE_JOB_REMOVE:
         break;
     }
-    rc = remove_job(tx, q, &r, off, a->id[i]);
-    return rc < 0
-               ? rc
-               : ls_sqlite_flow_ended(flows, a->id[i], LADE_STEP_CANCELLED, (struct lb_slice){0});
+    rc = remove_job(tx, q, &r, off, id);
+    return rc < 0 ? rc : ls_sqlite_flow_ended(flows, id, LADE_STEP_CANCELLED, (struct lb_slice){0});
 }
 
 static int run_act(struct ls_sqlite_tx *tx, void *arg)
@@ -131,7 +132,7 @@ static int run_act(struct ls_sqlite_tx *tx, void *arg)
     ls_sqlite_flows_init(&flows, tx);
     int rc = ls_sqlite_tx_queue(tx, a->queue, &q);
     for (size_t i = 0; i < a->n && rc >= 0; i++) {
-        rc = q ? act_on(tx, q, a, i, &flows) : LADE_NOT_FOUND;
+        rc = q ? ls_sqlite_act_on(tx, q, a->verb, a->id[i], &flows) : LADE_NOT_FOUND;
         a->outcome[i] = rc;
         if (first == 0)
             first = rc;

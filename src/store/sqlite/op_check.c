@@ -190,6 +190,12 @@ static int check_all(struct check *c)
         rc = check_none(c, LS_SQLITE_LOCK_ENDED, "a unique key is held by a job that has ended",
                         false);
     if (rc == 0)
+        rc = check_none(c, LS_SQLITE_CLASS_WRONG, "count of a class of deaths is wrong", false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_DEATH_LOOSE, "a death and its job do not agree; job", false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_DEATH_COUNT, "classes and the dead differ in number", false);
+    if (rc == 0)
         rc = check_none(c, LS_SQLITE_WORKER_LOST, "a lease has no worker; first job", false);
     if (rc == 0)
         rc = ls_sqlite_flows_check(&c->tx, c->report, c->ctx);

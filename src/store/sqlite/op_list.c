@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "store/sqlite/dead.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -229,6 +230,12 @@ static int read_rows(struct ls_sqlite_tx *tx, const char *queue, const struct ls
         out->n++;
     }
     return rc;
+}
+
+int ls_sqlite_row_add(struct ls_sqlite_tx *tx, const char *queue, const struct ls_sqlite_run *r,
+                      int64_t off, struct lq_row_vec *out)
+{
+    return read_rows(tx, queue, r, off, 1, out);
 }
 
 static int read_job(struct ls_sqlite_tx *tx, const char *queue, struct lb_slice id,

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/dead.h"
 #include "store/sqlite/feed.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -74,7 +75,8 @@ static bool is_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, s
 }
 
 /* LADE_DUPLICATE with the holder set when the key is held; else 0. */
-static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it)
+static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
+                      struct ls_sqlite_lock *lock)
 {
     int rc = 0;
     if (is_known(tx, q, it->id, &rc) || rc < 0)
@@ -87,34 +89,51 @@ static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, 
     rc = ls_sqlite_tx_step(tx, st);
     if (rc <= 0)
         return rc;
-    bool held = sqlite3_column_int64(st, 1) > tx->now_ms;
+    *lock = (struct ls_sqlite_lock){.expires_ms = sqlite3_column_int64(st, 1),
+                                    .job = sqlite3_column_int64(st, 2),
+                                    .until = sqlite3_column_int64(st, 3),
+                                    .first_ms = sqlite3_column_int64(st, 4),
+                                    .trails = sqlite3_column_int64(st, 5) != 0};
+    bool held = lock->expires_ms > tx->now_ms;
     if (held)
         set_holder(it, ls_sqlite_column(st, 0));
     (void)sqlite3_reset(st);
     return held ? LADE_DUPLICATE : 0;
 }
 
-static int set_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
-                    const struct lq_put *it, int64_t seq)
+int ls_sqlite_lock_set(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                       const struct lq_put *it, const struct ls_sqlite_lock *lock)
 {
-    int64_t expires;
-    if (__builtin_add_overflow(tx->now_ms, it->unique_ttl_ms, &expires))
-        expires = INT64_MAX;
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_LOCK_SET);
     if (!st)
         return ls_sqlite_tx_fail(tx);
     ls_sqlite_bind(st, 1, q->num);
     ls_sqlite_bind_blob(st, 2, it->unique);
-    ls_sqlite_bind(st, 3, seq);
+    ls_sqlite_bind(st, 3, lock->job);
     ls_sqlite_bind_text(st, 4, it->id);
-    ls_sqlite_bind(st, 5, it->until);
-    ls_sqlite_bind(st, 6, expires);
+    ls_sqlite_bind(st, 5, lock->until);
+    ls_sqlite_bind(st, 6, lock->expires_ms);
+    ls_sqlite_bind(st, 7, lock->first_ms);
+    ls_sqlite_bind(st, 8, lock->trails);
     tx->locks = 1;
     return ls_sqlite_tx_do(tx, st);
 }
 
-/* 0, or LADE_DUPLICATE when the id is there. */
-static int insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, const struct lq_put *it)
+static int set_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                    const struct lq_put *it, int64_t seq)
+{
+    struct ls_sqlite_lock lock = {.job = seq,
+                                  .until = it->until,
+                                  .expires_ms = INT64_MAX, /* its job frees it */
+                                  .first_ms = tx->now_ms};
+    if (it->until == LADE_UNTIL_TTL &&
+        __builtin_add_overflow(tx->now_ms, it->unique_ttl_ms, &lock.expires_ms))
+        lock.expires_ms = INT64_MAX;
+    return ls_sqlite_lock_set(tx, q, it, &lock);
+}
+
+int ls_sqlite_job_insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                         const struct lq_put *it)
 {
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_ADD);
     if (!st)
@@ -169,10 +188,15 @@ static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
         return rc;
     it->outcome = 0;
     it->holder[0] = 0;
-    rc = it->unique.n > 0 ? check_lock(tx, q, it) : 0;
+    struct ls_sqlite_lock lock = {0};
+    rc = it->unique.n > 0 ? check_lock(tx, q, it, &lock) : 0;
+    if (rc == LADE_DUPLICATE && it->conflict != LQ_CONFLICT_KEEP) {
+        rc = flush(tx, p); /* the holder may be in the open run */
+        return rc < 0 ? rc : ls_sqlite_conflict(tx, q, it, &lock);
+    }
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = insert(tx, q, it);
+    rc = ls_sqlite_job_insert(tx, q, it);
     if (rc == LADE_DUPLICATE)
         set_holder(it, it->id);
     if (rc != 0)

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/dead.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -144,8 +145,13 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
         if (it->to != LQ_TO_COMPLETED) {
             ended.to = flags & LS_SQLITE_KILL ? LQ_TO_DEAD : LQ_TO_CANCELLED;
             ended.reason = LQ_REASON_KILLED;
+            ended.death = NULL;
         }
     }
+    bool killed = ended.reason == LQ_REASON_KILLED;
+    for (size_t i = 0; i < k && rc == 0 && ended.to == LQ_TO_DEAD; i++)
+        rc = ls_sqlite_death_add(tx, q, part.job + (int64_t)i, ended.reason,
+                                 killed ? NULL : it[i].death);
     if (rc == 0)
         rc = send(tx, q, &part, &ended);
     return rc < 0 ? rc : tell_flows(&s->flows, it, k, ended.to);

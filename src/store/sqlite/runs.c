@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/dead.h"
 #include "store/sqlite/sqlite_impl.h"
 
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
@@ -169,6 +170,11 @@ int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     assert(q->num == r->queue && off >= 0 && k > 0 && off + k <= r->n);
     q->count[r->state] -= k;
     q->dirty = true;
+    if (r->state == LADE_STATE_DEAD) {
+        int left = ls_sqlite_deaths_del(tx, r->job + off, k);
+        if (left < 0)
+            return left;
+    }
     if (k == r->n)
         return change(tx, LS_SQLITE_RUN_DEL, r->job, 0);
     if (off == 0)

@@ -50,6 +50,7 @@
     X(JOB_SET_RESULT, "UPDATE job SET result = ?2 WHERE seq = ?1")                                 \
     X(JOB_CLEAR_RESULT,                                                                            \
       "UPDATE job SET result = NULL WHERE seq BETWEEN ?1 AND ?2 AND result IS NOT NULL")           \
+    X(JOB_SET_BODY, "UPDATE job SET body = ?2 WHERE seq = ?1")                                     \
     X(JOB_DEL, "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2")                                      \
     X(JOB_ALL, "SELECT seq, queue FROM job ORDER BY seq")                                          \
     /* runs */                                                                                     \
@@ -74,9 +75,11 @@
     X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
     /* unique locks */                                                                             \
     X(LOCK_ANY, "SELECT 1 FROM lock LIMIT 1")                                                      \
-    X(LOCK_GET, "SELECT id, expires FROM lock WHERE queue = ?1 AND key = ?2")                      \
-    X(LOCK_SET, "INSERT OR REPLACE INTO lock (queue, key, job, id, until, expires) "               \
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                 \
+    X(LOCK_GET, "SELECT id, expires, job, until, first, trails FROM lock "                         \
+                "WHERE queue = ?1 AND key = ?2")                                                   \
+    X(LOCK_SET,                                                                                    \
+      "INSERT OR REPLACE INTO lock (queue, key, job, id, until, expires, first, trails) "          \
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                   \
     X(LOCK_FREE, "DELETE FROM lock WHERE job BETWEEN ?1 AND ?2 AND until <> 2")                    \
     X(LOCK_FREE_START, "DELETE FROM lock WHERE job BETWEEN ?1 AND ?2 AND until = 1")               \
     X(LOCK_EXPIRED, "DELETE FROM lock WHERE (queue, key) IN "                                      \
@@ -118,6 +121,33 @@
     X(STOP_DEL_ALL, "DELETE FROM stop WHERE worker = ?1")                                          \
     X(STOP_LOOSE, "SELECT s.queue, s.id FROM stop s LEFT JOIN worker w ON w.num = s.worker "       \
                   "WHERE w.num IS NULL")                                                           \
+    /* the dead by class */                                                                        \
+    X(CLASS_GET, "SELECT num, n FROM dead_class WHERE queue = ?1 AND name = ?2")                   \
+    X(CLASS_COUNT, "SELECT count(*) FROM dead_class WHERE queue = ?1 AND name <> 'other'")         \
+    X(CLASS_ADD, "INSERT INTO dead_class (queue, name, kind, text, n, first, last) "               \
+                 "VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)")                                             \
+    X(CLASS_MORE, "UPDATE dead_class SET n = n + 1, last = ?2 WHERE num = ?1")                     \
+    X(CLASS_LESS, "UPDATE dead_class SET n = n - ?2 WHERE num = ?1")                               \
+    X(CLASS_DEL, "DELETE FROM dead_class WHERE num = ?1 AND n <= 0")                               \
+    X(CLASS_ALL,                                                                                   \
+      "SELECT c.name, c.kind, c.text, (SELECT j.id FROM death d JOIN job j ON j.seq = d.job "      \
+      "WHERE d.class = c.num ORDER BY d.at DESC, d.job DESC LIMIT 1), c.n, c.first, c.last "       \
+      "FROM dead_class c WHERE c.queue = ?1")                                                      \
+    X(CLASS_WRONG, "SELECT c.queue, c.name FROM dead_class c "                                     \
+                   "WHERE c.n <> (SELECT count(*) FROM death d WHERE d.class = c.num) OR c.n < 1") \
+    X(DEATH_ADD, "INSERT INTO death (job, class, at) VALUES (?1, ?2, ?3)")                         \
+    X(DEATH_CLASSES,                                                                               \
+      "SELECT class, count(*) FROM death WHERE job BETWEEN ?1 AND ?2 GROUP BY class")              \
+    X(DEATH_DEL, "DELETE FROM death WHERE job BETWEEN ?1 AND ?2")                                  \
+    X(DEATH_AFTER, "SELECT job, at FROM death WHERE class = ?1 AND (at, job) > (?2, ?3) "          \
+                   "ORDER BY at, job LIMIT ?4")                                                    \
+    X(DEATH_LOOSE,                                                                                 \
+      "SELECT c.queue, d.job FROM death d LEFT JOIN dead_class c ON c.num = d.class "              \
+      "LEFT JOIN run r ON r.job = (SELECT max(x.job) FROM run x WHERE x.job <= d.job)"             \
+      " WHERE c.num IS NULL OR r.job IS NULL OR r.state <> 5 OR r.queue <> c.queue "               \
+      "OR d.job >= r.job + r.n OR d.at <> r.at")                                                   \
+    X(DEATH_COUNT, "SELECT q.num, q.name FROM queue q WHERE q.dead <> "                            \
+                   "(SELECT coalesce(sum(c.n), 0) FROM dead_class c WHERE c.queue = q.num)")       \
     /* flows */                                                                                    \
     X(FLOW_ANY, "SELECT 1 FROM flow LIMIT 1")                                                      \
     X(FLOW_GET, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE id = ?1")                               \

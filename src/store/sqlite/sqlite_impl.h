@@ -91,6 +91,13 @@ int ls_sqlite_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_sqlite_workers(struct lq_store *s, struct lb_arena *arena, lade_worker_info **out, size_t *n,
                       lade_err *err);
 int ls_sqlite_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_err *err);
+int ls_sqlite_classes(struct lq_store *s, const char *queue, struct lq_class_vec *out,
+                      lade_err *err);
+int ls_sqlite_list_class(struct lq_store *s, const char *queue, struct lb_slice name,
+                         int64_t from_ms, lade_cursor *cursor, size_t limit, struct lq_row_vec *out,
+                         lade_err *err);
+int ls_sqlite_change(struct lq_store *s, const char *queue, enum lq_change_verb verb,
+                     struct lq_change *it, size_t n, lade_err *err);
 int ls_sqlite_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
 int ls_sqlite_flow_get(struct lq_store *s, struct lb_slice id, struct lq_flow_row_vec *out,
                        lade_err *err);

@@ -258,7 +258,11 @@ local function write(p, longest, queues)
     spread('ZADD', P .. 'scheduled', p.due, 1, #p.due)
     for i = 1, #p.locks do
         local key, id, sp = unpack(p.locks[i])
-        call('SET', key, id, 'PX', sp.ttl)
+        if sp.till == '2' then
+            call('SET', key, id, 'PX', sp.ttl)
+        else -- what ends the job, or starts it, frees the key: no time does
+            call('SET', key, id)
+        end
         set_fields(P .. 'uk', {id, sp.till .. sp.key}, 1, 2)
         if sp.till == '2' then -- may outlive its job: forget must find it
             call('ZREMRANGEBYSCORE', P .. 'ttl', '-inf', now)
