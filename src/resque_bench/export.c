@@ -222,6 +222,7 @@ static json_t *config(const struct rb_server *s)
     MEMBER(c, "namespace", json_string(o->namespace_ ? o->namespace_ : RQ_NAMESPACE));
     MEMBER(c, "payload_size", json_integer(o->payload_size));
     MEMBER(c, "timeout_s", json_integer(o->timeout_s));
+    MEMBER(c, "connections", json_integer(o->connections));
     MEMBER(c, "latency_percentiles", percentiles);
     MEMBER(c, "pickup_jobs", json_integer(o->pickup_jobs));
     MEMBER(c, "pickup_gap_ms", json_integer(o->pickup_gap_ms));

@@ -79,88 +79,115 @@ void rb_heap_remove(struct rb_fleet *f, struct rb_worker *w)
 /* connections ------------------------------------------------------------------------------------------------------ */
 
 /* The descriptor may be a new one with the old number: what epoll knows of a closed one is gone. */
-static int watch(struct rb_fleet *f, struct rb_worker *w, lade_err *err)
+static int watch(struct rb_fleet *f, struct rb_lane *lane, lade_err *err)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = w};
-    w->fd = ls_redis_conn_fd(w->conn);
-    if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, w->fd, &e) < 0)
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = lane};
+    if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, ls_redis_conn_fd(lane->conn), &e) < 0)
         return lb_fail_errno(err, errno, "connect", "epoll");
+    lane->fd = ls_redis_conn_fd(lane->conn);
     return 0;
 }
 
-static int dial(struct rb_fleet *f, struct rb_worker *w, int64_t deadline, lade_err *err)
+static int dial(struct rb_fleet *f, struct rb_lane *lane, int64_t deadline, lade_err *err)
 {
-    static const struct ls_redis_conn_config base = {
-        .name = "resque-bench", .connect_timeout = DIAL, .no_spin = true};
-    struct ls_redis_conn_config config = base;
-    bool reached = false; /* so that a server that is not there is told at once */
-    config.url = &f->server->url;
-    config.reached = &reached;
-    ls_redis_conn_close(w->conn);
-    w->conn = NULL;
-    w->fd = -1;
-    int rc = ls_redis_conn_open(&w->conn, &config, err);
+    struct ls_redis_conn_config config = {.url = &f->server->url,
+                                          .name = "resque-bench",
+                                          .connect_timeout = DIAL,
+                                          .no_spin = true,
+                                          .reached = &lane->reached};
+    ls_redis_conn_close(lane->conn);
+    lane->conn = NULL;
+    lane->fd = -1;
+    lane->reached = false;
+    int rc = ls_redis_conn_open(&lane->conn, &config, err);
     if (rc == 0)
-        rc = ls_redis_conn_connect(w->conn, deadline, err);
-    return rc < 0 ? rc : watch(f, w, err);
+        rc = ls_redis_conn_connect(lane->conn, deadline, err);
+    return rc < 0 ? rc : watch(f, lane, err);
 }
 
-void rb_lost(struct rb_fleet *f, struct rb_worker *w)
+/* What was on its way is lost, and its worker begins anew when the lane is up. */
+static void restart(struct rb_fleet *f, struct rb_worker *w)
 {
     f->outstanding--;
     f->count.errors++;
-    f->count.lost_commands++;
-    if (w == f->producer)
-        f->arrivals.sent -=
-            w->putting; /* put again: one that came through all the same shows as a job too many */
-    w->putting = 0;
-    w->stage = f->quiet ? RB_STOPPED : RB_DOWN;
+    f->count.lost_commands += w->replies;
     w->planned = 0;
     lb_buf_clear(&w->entry);
-    ls_redis_conn_drop(w->conn);
-    w->fd = -1;
-    if (!f->quiet)
-        rb_heap_add(f, w, LB_MAX(f->down_until, lb_clock_mono()));
+    if (w == f->producer) {
+        /* Put again: one that came through all the same is a job too many. */
+        f->arrivals.sent -= w->putting;
+        w->putting = 0;
+        rb_send(f, w, RB_PUTTING);
+    } else {
+        rb_begin(f, w);
+    }
 }
 
-/* One that was lost tries again; the others wait for what comes of it. */
-static void redial(struct rb_fleet *f, struct rb_worker *w, int64_t now)
+void rb_lane_lost(struct rb_fleet *f, struct rb_lane *lane)
+{
+    struct rb_line flight = lane->flight;
+    lane->flight = (struct rb_line){0};
+    ls_redis_conn_drop(lane->conn);
+    lane->fd = -1;
+    if (!flight.first)
+        f->count.errors++; /* closed while its workers slept */
+    for (struct rb_worker *w = rb_line_take(&flight); w; w = rb_line_take(&flight))
+        restart(f, w);
+    if (!f->quiet)
+        rb_heap_add(f, &lane->dialer, LB_MAX(f->down_until, lb_clock_mono()));
+}
+
+/* One lane that was lost tries again; the others wait for what comes of it. */
+static void redial(struct rb_fleet *f, struct rb_lane *lane, int64_t now)
 {
     if (now < f->down_until) {
-        rb_heap_add(f, w, f->down_until + (int64_t)lb_rand_below(DOWN_MIN / 10));
+        rb_heap_add(f, &lane->dialer, f->down_until + (int64_t)lb_rand_below(DOWN_MIN / 10));
         return;
     }
-    if (dial(f, w, lb_deadline_in(DIAL), NULL) < 0) {
+    if (dial(f, lane, lb_deadline_in(DIAL), NULL) < 0) {
         f->down_until = lb_deadline_in(DOWN_MIN + (int64_t)lb_rand_below(DOWN_MIN));
-        rb_heap_add(f, w, f->down_until);
+        rb_heap_add(f, &lane->dialer, f->down_until);
         return;
     }
     f->count.reconnects++;
-    w->stage = RB_STOPPED;
-    if (w == f->producer)
-        rb_put_due(f, now);
-    else
-        rb_begin(f, w);
+    rb_lane_flush(f, lane);
+}
+
+static bool allocate(struct rb_fleet *f)
+{
+    f->worker = lb_calloc(f->n + 1, sizeof(*f->worker)); /* and the producer, with its lane */
+    f->lane = lb_calloc(f->n_lanes + 1, sizeof(*f->lane));
+    f->heap = lb_calloc(f->n + 1 + f->n_lanes + 1, sizeof(struct rb_worker *));
+    if (!f->worker || !f->lane || !f->heap)
+        return false;
+    for (size_t i = 0; i <= f->n_lanes; i++) {
+        struct rb_lane *lane = &f->lane[i];
+        lane->fd = -1;
+        lane->dialer = (struct rb_worker){.lane = lane, .stage = RB_DOWN, .heap_at = NOWHERE};
+    }
+    for (size_t i = 0; i <= f->n; i++)
+        f->worker[i] = (struct rb_worker){.lane = &f->lane[i == f->n ? f->n_lanes : i % f->n_lanes],
+                                          .stage = RB_STOPPED,
+                                          .number = (uint32_t)i,
+                                          .heap_at = NOWHERE};
+    return true;
 }
 
 int rb_fleet_open(struct rb_fleet *f, struct rb_server *s, enum rb_mode mode, size_t n,
                   lade_err *err)
 {
-    *f = (struct rb_fleet){.server = s, .o = s->o, .mode = mode, .n = n};
+    size_t lanes = s->o->connections > 0 ? LB_MIN((size_t)s->o->connections, n) : n;
+    *f = (struct rb_fleet){.server = s, .o = s->o, .mode = mode, .n = n, .n_lanes = lanes};
     f->epoll = epoll_create1(EPOLL_CLOEXEC);
-    f->worker = lb_calloc(n + 1, sizeof(*f->worker)); /* and the producer */
-    f->heap = lb_calloc(n + 1, sizeof(struct rb_worker *));
-    if (f->epoll < 0 || !f->worker || !f->heap) {
+    if (f->epoll < 0 || !allocate(f)) {
+        int rc = f->epoll < 0 ? lb_fail_errno(err, errno, "connect", "epoll")
+                              : lb_fail_nomem(err, "connect");
         rb_fleet_close(f);
-        return f->epoll < 0 ? lb_fail_errno(err, errno, "connect", "epoll")
-                            : lb_fail_nomem(err, "connect");
+        return rc;
     }
-    for (size_t i = 0; i <= n; i++)
-        f->worker[i] = (struct rb_worker){
-            .fd = -1, .stage = RB_STOPPED, .number = (uint32_t)i, .heap_at = NOWHERE};
     int rc = 0;
-    for (size_t i = 0; i < n && rc == 0 && !rb_interrupted(); i++)
-        rc = dial(f, &f->worker[i], lb_deadline_in(10 * LADE_SECOND), err);
+    for (size_t i = 0; i < lanes && rc == 0 && !rb_interrupted(); i++)
+        rc = dial(f, &f->lane[i], lb_deadline_in(10 * LADE_SECOND), err);
     if (rc < 0)
         rb_fleet_close(f);
     return rc;
@@ -168,13 +195,14 @@ int rb_fleet_open(struct rb_fleet *f, struct rb_server *s, enum rb_mode mode, si
 
 void rb_fleet_close(struct rb_fleet *f)
 {
-    for (size_t i = 0; f->worker && i <= f->n; i++) {
-        ls_redis_conn_close(f->worker[i].conn);
+    for (size_t i = 0; f->lane && i <= f->n_lanes; i++)
+        ls_redis_conn_close(f->lane[i].conn);
+    for (size_t i = 0; f->worker && i <= f->n; i++)
         lb_buf_fini(&f->worker[i].entry);
-    }
     if (f->epoll >= 0)
         (void)close(f->epoll);
     lb_free(f->worker);
+    lb_free(f->lane);
     lb_free(f->heap);
     lb_buf_fini(&f->key);
     *f = (struct rb_fleet){.epoll = -1};
@@ -193,12 +221,15 @@ void rb_fleet_start(struct rb_fleet *f, bool spread)
     f->quiet = false;
     f->wall_offset = lb_clock_wall() - now;
     f->last_hit = now;
+    for (size_t i = 0; i < f->n_lanes; i++)
+        if (f->lane[i].fd < 0)
+            rb_heap_add(f, &f->lane[i].dialer, now);
     for (size_t i = 0; i < f->n; i++) {
         struct rb_worker *w = &f->worker[i];
         rq_pace_init(&w->pace, &f->o->pace);
         w->planned = 0;
         if (w->stage != RB_STOPPED)
-            continue; /* still without a connection */
+            continue; /* blocked since the phase before */
         if (spread) {
             int64_t pause = LB_MIN(w->pace.now + w->pace.backoff, w->pace.max);
             double part = ((double)i + 0.5) / (double)f->n;
@@ -215,9 +246,8 @@ int rb_fleet_produce(struct rb_fleet *f, lade_err *err)
 {
     f->producer = &f->worker[f->n];
     f->arrivals.sent = f->arrivals.acked = 0;
-    int rc = f->producer->conn && ls_redis_conn_is_up(f->producer->conn)
-                 ? 0
-                 : dial(f, f->producer, lb_deadline_in(10 * LADE_SECOND), err);
+    struct rb_lane *lane = f->producer->lane;
+    int rc = lane->fd >= 0 ? 0 : dial(f, lane, lb_deadline_in(10 * LADE_SECOND), err);
     if (rc == 0) {
         f->producer->stage = RB_STOPPED;
         rb_put_due(f, lb_clock_mono());
@@ -233,7 +263,7 @@ static void wake_due(struct rb_fleet *f)
         struct rb_worker *w = f->heap[0];
         rb_heap_remove(f, w);
         if (w->stage == RB_DOWN)
-            redial(f, w, now);
+            redial(f, w->lane, now);
         else if (w == f->producer)
             rb_put_due(f, now);
         else
@@ -241,22 +271,15 @@ static void wake_due(struct rb_fleet *f)
     }
 }
 
-static void handle(struct rb_fleet *f, struct rb_worker *w)
+static void handle(struct rb_fleet *f, struct rb_lane *lane)
 {
-    if (w->fd < 0)
+    if (lane->fd < 0)
         return; /* lost by what was handled before it */
-    bool idle = ls_redis_conn_outstanding(w->conn) == 0;
-    int rc = ls_redis_conn_await(w->conn, NULL, 0, NULL);
-    if (rc == LS_REDIS_REPLIED) {
-        rb_answered(f, w, lb_clock_mono());
-    } else if (rc < 0 && idle) {
-        f->outstanding++; /* closed while it slept */
-        rb_heap_remove(f, w);
-        rb_lost(f, w);
-        f->count.lost_commands--;
-    } else if (rc < 0) {
-        rb_lost(f, w);
-    }
+    int rc = ls_redis_conn_await(lane->conn, NULL, 0, NULL);
+    if (rc == LS_REDIS_REPLIED)
+        rb_lane_answered(f, lane, lb_clock_mono());
+    else if (rc < 0)
+        rb_lane_lost(f, lane);
 }
 
 void rb_fleet_step(struct rb_fleet *f, int64_t until)
@@ -275,21 +298,26 @@ void rb_fleet_step(struct rb_fleet *f, int64_t until)
 
 bool rb_fleet_is_whole(const struct rb_fleet *f)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (f->worker[i].stage == RB_DOWN)
+    for (size_t i = 0; i < f->n_lanes; i++)
+        if (f->lane[i].fd < 0)
             return false;
     return true;
 }
 
 bool rb_fleet_waits_since(const struct rb_fleet *f, int64_t at)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        enum rb_stage stage = f->worker[i].stage;
-        bool waits = stage != RB_ASLEEP && stage != RB_STOPPED && stage != RB_DOWN;
-        if (waits && f->worker[i].sent_at < at)
-            return true;
-    }
+    for (size_t i = 0; i < f->n_lanes; i++)
+        for (const struct rb_worker *w = f->lane[i].flight.first; w; w = w->next)
+            if (w->sent_at < at)
+                return true;
     return false;
+}
+
+/* Of a lane that is down nobody is carried to an end. */
+static void stop_ready(struct rb_lane *lane)
+{
+    for (struct rb_worker *w = rb_line_take(&lane->ready); w; w = rb_line_take(&lane->ready))
+        w->stage = RB_STOPPED;
 }
 
 void rb_fleet_settle(struct rb_fleet *f, int64_t until)
@@ -301,7 +329,15 @@ void rb_fleet_settle(struct rb_fleet *f, int64_t until)
         if (w->stage == RB_ASLEEP)
             w->stage = RB_STOPPED;
     }
+    for (size_t i = 0; i <= f->n_lanes; i++)
+        if (f->lane[i].fd < 0)
+            stop_ready(&f->lane[i]);
+    /* Who blocks is left to it; the producer's answers are awaited always. */
+    const struct rb_lane *producer = &f->lane[f->n_lanes];
     bool blocking = f->mode == RB_BLPOP || f->mode == RB_BLMOVE;
-    while (f->outstanding > 0 && !blocking && lb_clock_mono() < until)
+    while (blocking ? producer->flight.first != NULL : f->outstanding > 0) {
+        if (lb_clock_mono() >= until)
+            break;
         rb_fleet_step(f, until);
+    }
 }

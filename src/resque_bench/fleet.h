@@ -8,8 +8,8 @@
  *                                                  hit -> [SET, GET, then DEL and two INCRBY, as a Ruby worker]
  *
  * In brackets what only the profile resque sends; each command waits for its answer, as Ruby's do. Blocking modes have a
- * blocking command for "pop" and no sleep. A worker that loses its connection dials again; while the server is away only one
- * tries at a time.
+ * blocking command for "pop" and no sleep. A connection that is lost is dialed again; while the server is away only one is tried at
+ * a time.
  *
  * Thread safety: one thread.
  */
@@ -19,6 +19,7 @@
 #include "resque_bench/rb_server.h"
 
 struct rb_worker;
+struct rb_lane;
 
 /* What a phase counts; zeroed by the phase. */
 struct rb_counts {
@@ -50,8 +51,10 @@ struct rb_fleet {
     struct rb_server *server;
     const struct rb_options *o;
     enum rb_mode mode;
-    struct rb_worker *worker;
+    struct rb_worker *worker; /* n, and the producer */
     size_t n;
+    struct rb_lane *lane; /* n_lanes, and the producer's */
+    size_t n_lanes;
     int epoll;
 
     struct rb_worker **heap; /* those that sleep, the first to wake on top */

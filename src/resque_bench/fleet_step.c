@@ -6,12 +6,14 @@
 #include "resque/resque_failure.h"
 #include "resque_bench/fleet_inner.h"
 
-#define PUT_MAX 1000 /* jobs of one write of the producer */
+#define PUT_MAX   1000 /* jobs of one write of the producer */
+#define ROUND_MAX 1000 /* workers of one write */
 
 static struct ls_redis_cmd *begin(struct rb_worker *w, size_t args, const char *name)
 {
-    struct ls_redis_cmd *cmd = ls_redis_conn_begin(w->conn, args);
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(w->lane->conn, args);
     ls_redis_arg_str(cmd, name);
+    w->replies++;
     return cmd;
 }
 
@@ -110,13 +112,30 @@ static void send_pop(struct rb_fleet *f, struct rb_worker *w)
     ls_redis_cmd_end(cmd);
 }
 
+/* All that is due, each with the time at which it was. */
+static void send_puts(struct rb_fleet *f, struct rb_worker *w)
+{
+    struct rb_arrivals *a = &f->arrivals;
+    while (a->sent < a->n && rb_due_at(a, a->sent) <= w->sent_at && w->putting < PUT_MAX) {
+        struct ls_redis_cmd *cmd = begin(w, 3, "RPUSH");
+        add_queue(f, cmd, a->sent % f->server->n_queues);
+        rb_job_write(&f->key, f->o, a->sent, rb_due_at(a, a->sent) + f->wall_offset);
+        add_key(f, cmd);
+        ls_redis_cmd_end(cmd);
+        a->sent++;
+        w->putting++;
+    }
+}
+
 static void write_stage(struct rb_fleet *f, struct rb_worker *w)
 {
     switch (w->stage) {
     case RB_ASLEEP:
     case RB_STOPPED:
     case RB_DOWN:
+        break;
     case RB_PUTTING:
+        send_puts(f, w);
         break;
     case RB_PAUSE:
         send_simple(f, w, "GET", RQ_KEY_PAUSE);
@@ -144,28 +163,68 @@ static void write_stage(struct rb_fleet *f, struct rb_worker *w)
     }
 }
 
-/* What is begun goes out. */
-static void flush(struct rb_fleet *f, struct rb_worker *w)
+/* A job that was taken is carried to its end. */
+static bool is_begun(enum rb_stage stage)
 {
-    w->sent_at = lb_clock_mono();
-    if (w->cycle_at == 0)
-        w->cycle_at = w->sent_at;
-    f->outstanding++;
-    /* A socket that takes not even a command this small is one that is dead. */
-    if (ls_redis_conn_send(w->conn, lb_deadline_in(5 * LADE_SECOND), NULL) < 0)
-        rb_lost(f, w);
+    return stage == RB_DOING || stage == RB_DOING_2 || stage == RB_DONE;
+}
+
+void rb_line_add(struct rb_line *l, struct rb_worker *w)
+{
+    w->next = NULL;
+    if (l->last)
+        l->last->next = w;
+    else
+        l->first = w;
+    l->last = w;
+}
+
+struct rb_worker *rb_line_take(struct rb_line *l)
+{
+    struct rb_worker *w = l->first;
+    if (!w)
+        return NULL;
+    l->first = w->next;
+    if (!l->first)
+        l->last = NULL;
+    return w;
+}
+
+void rb_lane_flush(struct rb_fleet *f, struct rb_lane *lane)
+{
+    if (lane->fd < 0 || lane->answering || lane->flight.first || !lane->ready.first)
+        return;
+    int64_t now = lb_clock_mono();
+    for (size_t n = 0; n < ROUND_MAX && lane->ready.first; n++) {
+        struct rb_worker *w = rb_line_take(&lane->ready);
+        if (f->quiet && !is_begun(w->stage)) {
+            w->stage = RB_STOPPED;
+            continue;
+        }
+        w->replies = 0;
+        w->sent_at = now;
+        if (w->cycle_at == 0)
+            w->cycle_at = now;
+        write_stage(f, w);
+        rb_line_add(&lane->flight, w);
+        f->outstanding++;
+    }
+    if (!lane->flight.first)
+        return;
+    /* A socket that takes not even commands this small is one that is dead. */
+    if (ls_redis_conn_send(lane->conn, lb_deadline_in(5 * LADE_SECOND), NULL) < 0)
+        rb_lane_lost(f, lane);
 }
 
 void rb_send(struct rb_fleet *f, struct rb_worker *w, enum rb_stage stage)
 {
-    bool begun = stage == RB_DOING || stage == RB_DOING_2 || stage == RB_DONE;
-    if (f->quiet && !begun) { /* a job that was taken is carried to its end */
+    if (f->quiet && !is_begun(stage)) {
         w->stage = RB_STOPPED;
         return;
     }
     w->stage = stage;
-    write_stage(f, w);
-    flush(f, w);
+    rb_line_add(&w->lane->ready, w);
+    rb_lane_flush(f, w->lane);
 }
 
 void rb_begin(struct rb_fleet *f, struct rb_worker *w)
@@ -279,7 +338,7 @@ static void next_after_hit(struct rb_fleet *f, struct rb_worker *w)
 
 static void popped(struct rb_fleet *f, struct rb_worker *w, int64_t now)
 {
-    struct ls_redis_cursor cur = ls_redis_conn_reply(w->conn, w->behind);
+    struct ls_redis_cursor cur = ls_redis_conn_reply(w->lane->conn, w->reply + w->behind);
     enum ls_redis_type type = ls_redis_peek(&cur);
     if (f->rtt && f->mode == RB_POLL)
         lb_hdr_add(f->rtt, now - w->sent_at);
@@ -317,7 +376,7 @@ static void put_answered(struct rb_fleet *f, struct rb_worker *w)
     rb_put_due(f, lb_clock_mono());
 }
 
-void rb_answered(struct rb_fleet *f, struct rb_worker *w, int64_t now)
+static void answered(struct rb_fleet *f, struct rb_worker *w, int64_t now)
 {
     f->outstanding--;
     count_answer(f, w);
@@ -360,6 +419,21 @@ void rb_answered(struct rb_fleet *f, struct rb_worker *w, int64_t now)
     }
 }
 
+void rb_lane_answered(struct rb_fleet *f, struct rb_lane *lane, int64_t now)
+{
+    size_t at = 0;
+    struct rb_line round = lane->flight;
+    lane->flight = (struct rb_line){0};
+    lane->answering = true;
+    for (struct rb_worker *w = rb_line_take(&round); w; w = rb_line_take(&round)) {
+        w->reply = at;
+        at += w->replies;
+        answered(f, w, now);
+    }
+    lane->answering = false;
+    rb_lane_flush(f, lane);
+}
+
 /* the producer ----------------------------------------------------------------------------------------------------- */
 
 /* The same in every run: a number mixed (splitmix64, Steele, Lea, Flood 2014) is chance enough. */
@@ -380,19 +454,8 @@ void rb_put_due(struct rb_fleet *f, int64_t now)
     struct rb_worker *w = f->producer;
     if (!w || w->stage != RB_STOPPED || f->quiet)
         return;
-    while (a->sent < a->n && rb_due_at(a, a->sent) <= now && w->putting < PUT_MAX) {
-        struct ls_redis_cmd *cmd = begin(w, 3, "RPUSH");
-        add_queue(f, cmd, a->sent % f->server->n_queues);
-        rb_job_write(&f->key, f->o, a->sent, rb_due_at(a, a->sent) + f->wall_offset);
-        add_key(f, cmd);
-        ls_redis_cmd_end(cmd);
-        a->sent++;
-        w->putting++;
-    }
-    if (w->putting > 0) {
-        w->stage = RB_PUTTING;
-        flush(f, w);
-    } else if (a->sent < a->n) {
+    if (a->sent < a->n && rb_due_at(a, a->sent) <= now)
+        rb_send(f, w, RB_PUTTING);
+    else if (a->sent < a->n)
         rb_heap_add(f, w, rb_due_at(a, a->sent));
-    }
 }

@@ -61,6 +61,7 @@ struct rb_options {
     const char *queue;
     char own_queue[32]; /* "bench:<pid>" */
     int64_t timeout_s, idle_s;
+    int64_t connections; /* 0 = one for each worker */
     bool no_idle;
     /* how workers poll; ms, -1 = not given */
     int64_t interval_ms, min_ms, max_ms, backoff_ms;

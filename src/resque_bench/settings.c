@@ -53,6 +53,7 @@ static const struct setting setting[] = {
     {"namespace", TEXT, AT(namespace_), NULL, 0, 0, NULL},
     {"workers", TEXT, AT(workers_text), NULL, 0, 0, NULL},
     {"modes", TEXT, AT(modes_text), NULL, 0, 0, NULL},
+    {"connections", NUMBER, AT(connections), NULL, 0, RB_WORKERS_MAX, NULL},
     {"jobs", NUMBER, AT(jobs), NULL, 1, INT64_C(1000000000000), NULL},
     {"warmup-jobs", NUMBER, AT(warmup), NULL, 0, INT64_C(1000000000000), NULL},
     {"payload-size", NUMBER, AT(payload_size), NULL, 0, RB_PAYLOAD_MAX, NULL},
@@ -329,6 +330,11 @@ static enum rb_settled read_modes(struct rb_options *o)
         if (m == RB_N_MODES) {
             say("--modes knows poll, blpop, blmove and native, not '%s'", word);
             return RB_EXIT_USAGE;
+        }
+        if (o->connections > 0 && (m == RB_BLPOP || m == RB_BLMOVE)) {
+            say("--connections shares connections between workers, and --modes %s would block those it shares with",
+                word);
+            return RB_EXIT_INVALID;
         }
         for (size_t i = 0; i < o->n_modes; i++)
             if (o->modes[i] == (enum rb_mode)m) {

@@ -27,6 +27,7 @@ static const char text[] =
     "\n"
     "Work:\n"
     "  --workers LIST            one trial each, in this order [10,50,100,200]\n"
+    "  --connections N           workers share N connections, as threads of one process could; 0 = each its own [0]\n"
     "  --modes LIST              poll, blpop, blmove, native: side by side [poll]\n"
     "  --jobs N                  of each drain [500000];  --warmup-jobs N before each, not counted [0]\n"
     "  --payload-size N          bytes of the first argument of a job [6]\n"
