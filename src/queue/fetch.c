@@ -243,6 +243,7 @@ static void fill_jobs(struct fetch *f, struct lq_haul *haul)
         job->retry_in = job->snooze_for = -1;
     }
     haul->live = haul->vec.n;
+    haul->epoch = f->w->taking_epoch; /* ours while the take is under way */
 }
 
 /*
@@ -506,6 +507,7 @@ static bool sleep_until_work(struct fetch *f, size_t *n_want, char *incarnation)
     }
     bool ended = w->phase == LQ_PHASE_ENDED;
     w->taking = !ended && *n_want > 0;
+    w->taking_epoch = w->epoch;
     memcpy(incarnation, w->incarnation, sizeof(w->incarnation));
     lr_mutex_unlock(&w->lock);
     return !ended;

@@ -78,6 +78,8 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
         atomic_store(&w->lease_until, began + w->lease);
         plan_sweep(w, &ahead);
         ring = !was && lq_worker_wake_fetch(w); /* it may take now */
+        if (ahead.other_store)
+            lq_worker_retire(w);
     } else if (rc == LADE_STALE && ours) {
         lq_worker_lose(w);
     }
@@ -92,6 +94,22 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
             "the leases of %s were given to others: it did not renew in time. Starting over as a new one",
             w->name);
     lq_worker_log_dropped(w);
+    return rc;
+}
+
+int lq_lease_renew_former(struct lade_worker *w, const char *incarnation, lade_err *err)
+{
+    struct lq_stop stop[STOPS_MAX];
+    size_t n = 0;
+    struct lq_beat beat = {.worker = incarnation,
+                           .name = w->name,
+                           .lanes = lq_worker_lanes(w),
+                           .lease_ms = lb_ms_up(w->lease),
+                           .started_ms = lq_client_now_ms(w->q),
+                           .concurrency = w->concurrency};
+    int rc = lq_renew(w->q->store, &beat, stop, STOPS_MAX, &n, err);
+    if (rc == 0 && n > 0)
+        pass_on_stops(w, stop, n);
     return rc;
 }
 
@@ -113,6 +131,8 @@ void lq_lease_run(void *worker)
         lr_mutex_unlock(&w->lock);
         lade_err err = {0};
         int rc = lq_lease_renew(w, &err);
+        if (rc >= 0)
+            lq_worker_tend_retired(w);
         failures = rc < 0 ? failures + 1 : 0;
         if (failures == 1)
             lq_worker_log(w, "cannot renew the leases, trying again: %s", err.text);

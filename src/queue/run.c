@@ -405,6 +405,7 @@ int lade_worker_run(lade_worker *w, lade_err *err)
     if (w->registered && !w->store_away &&
         lq_leave(w->q->store, w->incarnation, lq_worker_lanes(w), &leaving) < 0)
         lq_worker_log(w, "could not sign off, the lease runs out by itself: %s", leaving.text);
+    lq_worker_tend_retired(w);
     lq_store_hurry(w->q->store, 0);
     if (!w->no_signals)
         forget_signals(w);

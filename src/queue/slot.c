@@ -158,7 +158,8 @@ static bool mark_begun(struct lade_job *job)
     struct lade_worker *w = job->worker;
     char incarnation[sizeof(w->incarnation)];
     lr_mutex_lock(&w->lock);
-    (void)snprintf(incarnation, sizeof(incarnation), "%s", w->incarnation);
+    (void)snprintf(incarnation, sizeof(incarnation), "%s",
+                   lq_worker_incarnation_of(w, job->haul->epoch));
     bool lost = job->lost;
     lr_mutex_unlock(&w->lock);
     if (lost)

@@ -281,6 +281,8 @@ struct lq_ahead {
         death_in_ms; /* the lease of another incarnation ends, if that does not renew; 0 = one has ended: see reclaim */
     int64_t
         due_in_ms; /* a scheduled or retrying job falls due, in a paused queue too; 0 = one has: see promote */
+    bool
+        other_store; /* since the last beat the server was replaced or started again: what was done last may be undone */
 };
 
 struct lq_beat {

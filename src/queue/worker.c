@@ -154,6 +154,8 @@ void lq_worker_lose(struct lade_worker *w)
     lose_all(w, &w->done);
     lose_all(w, &w->settling);
     lb_ulid(w->incarnation, lb_clock_wall());
+    w->epoch++;
+    w->n_retired = 0; /* their leases run out */
     w->registered = false;
     atomic_store(&w->lease_until, LB_FOREVER);
     lr_cond_wake_all(&w->lease_wake);

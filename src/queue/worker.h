@@ -77,6 +77,15 @@ struct lq_haul {
     struct lq_leased_vec vec;
     struct lade_job *job; /* in vec.arena, vec.n of them */
     _Atomic size_t live;
+    uint32_t epoch; /* of the incarnation that took them */
+};
+
+#define LQ_RETIRED_MAX 4
+
+/* An incarnation that was given up while its jobs go on: retire.c. */
+struct lq_retired {
+    char incarnation[LB_ULID_LEN + 1];
+    uint32_t epoch;
 };
 
 struct lade_job {
@@ -203,7 +212,11 @@ struct lade_worker {
     _Atomic int64_t
         lease_until; /* monotonic; LB_FOREVER while not registered. Written under the lock */
     char incarnation[LB_ULID_LEN + 1];
-    bool registered; /* the store knows this incarnation */
+    bool registered;       /* the store knows this incarnation */
+    uint32_t epoch;        /* counts the incarnations that were retired */
+    uint32_t taking_epoch; /* of the take that is under way */
+    struct lq_retired retired[LQ_RETIRED_MAX];
+    size_t n_retired;
     char dropped
         [256]; /* ids of finished jobs whose outcome went with a lease, until they are logged */
     size_t n_dropped;   /* how many there were; `dropped` holds the first */
@@ -251,6 +264,14 @@ struct lq_lanes lq_worker_lanes(const struct lade_worker *w);
 void lq_fetch_run(void *worker);
 void lq_lease_run(void *worker);
 void lq_sweep_run(void *worker);
+
+/* retire.c. Retire and incarnation_of under the lock, tend without it and by the lease thread only. */
+void lq_worker_retire(struct lade_worker *w);
+void lq_worker_tend_retired(struct lade_worker *w);
+const char *lq_worker_incarnation_of(const struct lade_worker *w, uint32_t epoch);
+/* lease.c: keeps an incarnation that was retired alive. */
+LADE_CHECKED int lq_lease_renew_former(struct lade_worker *w, const char *incarnation,
+                                       lade_err *err);
 
 /* lease.c: one renewal, also the registration. Updates the worker; the store's result. */
 LADE_CHECKED int lq_lease_renew(struct lade_worker *w, lade_err *err);

@@ -122,6 +122,8 @@ static int put(struct flow_call *fc, int64_t *answer, lade_err *err)
         if (cur.bad)
             rc = ls_redis_conn_fail_reply(c, "flow", err);
     }
+    if (rc == 0)
+        rc = ls_redis_replicate(fc->s, c, "flow", err);
     lr_mutex_unlock(&fc->s->admin.lock);
     return rc;
 }

@@ -108,7 +108,7 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
     *n_stop = n / 2 - 1;
     if (b->beat->ahead)
         *b->beat->ahead =
-            (struct lq_ahead){death < 0 ? LB_FOREVER : death, due < 0 ? LB_FOREVER : due};
+            (struct lq_ahead){death < 0 ? LB_FOREVER : death, due < 0 ? LB_FOREVER : due, false};
     return 0;
 }
 
@@ -126,6 +126,49 @@ static int run_renew(struct beat_call *b, struct lq_stop *stop, size_t *n_stop, 
     return rc == 0 ? read_renew(b, c, stop, n_stop, err) : rc;
 }
 
+static void encode_info(struct ls_redis_conn *c, void *ctx LB_UNUSED, bool repeat LB_UNUSED)
+{
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 2);
+    ls_redis_arg_str(cmd, "INFO");
+    ls_redis_arg_str(cmd, "server");
+    ls_redis_cmd_end(cmd);
+}
+
+/*
+ * After a reconnect: whether it is the same run of the same server. One that does not let us ask is taken for the same. Under the
+ * link's lock.
+ */
+static void identify(struct ls_redis_store *s, struct ls_redis_conn *c)
+{
+    uint64_t generation = ls_redis_conn_generation(c);
+    if (generation == s->run_seen)
+        return;
+    struct ls_redis_ask ask = {encode_info, s, "renew", true, NULL, 0};
+    if (ls_redis_ask(s, c, &ask, 1, NULL) < 0)
+        return;
+    s->run_seen = generation;
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+    struct lb_slice info = ls_redis_read_bytes(&cur);
+    const uint8_t *at = cur.bad ? NULL : memmem(info.p, info.n, "run_id:", 7);
+    if (!at || info.n - (size_t)(at + 7 - info.p) < LS_REDIS_SHA_LEN)
+        return;
+    char run[LS_REDIS_SHA_LEN + 1] = {0};
+    memcpy(run, at + 7, LS_REDIS_SHA_LEN);
+    if (s->run_id[0] && strcmp(run, s->run_id) != 0)
+        s->runs++;
+    memcpy(s->run_id, run, sizeof(run));
+}
+
+/* What the renewal says beside the store's own words. */
+static void note_server(struct beat_call *b)
+{
+    struct ls_redis_store *s = b->s;
+    identify(s, s->beat.conn);
+    if (!b->beat->first && b->w->run != s->runs && b->beat->ahead)
+        b->beat->ahead->other_store = true;
+    b->w->run = s->runs;
+}
+
 int ls_redis_renew(struct lq_store *base, const struct lq_beat *beat, struct lq_stop *stop,
                    size_t max, size_t *n_stop, lade_err *err)
 {
@@ -137,6 +180,8 @@ int ls_redis_renew(struct lq_store *base, const struct lq_beat *beat, struct lq_
     lb_buf_init(&b.about);
     lr_mutex_lock(&b.s->beat.lock);
     int rc = run_renew(&b, stop, n_stop, err);
+    if (rc == 0)
+        note_server(&b);
     lr_mutex_unlock(&b.s->beat.lock);
     lb_buf_fini(&b.about);
     ls_redis_worker_unref(b.s, b.w);

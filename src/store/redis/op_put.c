@@ -445,6 +445,8 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         pc.quick = is_quick(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
         rc = run_put(&pc, &ask, err);
+        if (rc == 0)
+            rc = ls_redis_replicate(pc.s, pc.s->admin.conn, "put", err);
         lr_mutex_unlock(&pc.s->admin.lock);
         lb_free(queue);
     }

@@ -83,6 +83,7 @@ struct ls_redis_worker {
     bool take_doubt, won_doubt; /* guarded by: work link; the last call ended without an answer */
     bool idle;                  /* guarded by: work link; may be registered as idle */
     struct lb_buf stops;        /* guarded by: beat link; "queue\0text\0" of the last renew */
+    uint32_t run;               /* guarded by: beat link; of `runs` when it last renewed */
 };
 
 struct ls_redis_store {
@@ -93,8 +94,11 @@ struct ls_redis_store {
     int64_t block_ms;             /* of a BLPOP at the server */
     bool reached;                 /* atomic: a connection of this store has been up */
     struct ls_redis_link admin, work, beat;
-    uint64_t put_seq;                                 /* guarded by: admin link */
-    uint64_t settle_tag;                              /* guarded by: work link */
+    char run_id[LS_REDIS_SHA_LEN + 1]; /* guarded by: beat link; the server's; "" = not known */
+    uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
+    uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
+    uint64_t put_seq;                  /* guarded by: admin link */
+    uint64_t settle_tag;               /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
     size_t n_doubts;
     struct lr_mutex state;
@@ -132,6 +136,13 @@ LADE_CHECKED int ls_redis_ask(struct ls_redis_store *s, struct ls_redis_conn *c,
 /* Reply i is an error: the failure for it. */
 LADE_CHECKED int ls_redis_refuse(struct ls_redis_store *s, struct ls_redis_conn *c,
                                  const struct ls_redis_ask *ask, size_t i, lade_err *err);
+
+/*
+ * What was written on this connection is on as many replicas as the URL asks for; at once when it asks for none. < 0: it may not
+ * be. The caller holds the link and has used the connection for that write only since.
+ */
+LADE_CHECKED int ls_redis_replicate(struct ls_redis_store *s, struct ls_redis_conn *c,
+                                    const char *where, lade_err *err);
 
 /* Finds or makes; NULL when out of memory or descriptors. Give it back with ls_redis_worker_unref. */
 struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char *id);

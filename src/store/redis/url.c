@@ -23,7 +23,7 @@
 struct parse {
     struct ls_redis_url *u;
     char *to; /* free room of u->mem */
-    bool verify_seen, db_seen;
+    bool verify_seen, db_seen, replicas_seen;
     bool secretive; /* there may be pieces of a password among the options */
     lade_err *err;
 };
@@ -100,6 +100,18 @@ static int set_db(struct parse *p, const char *text)
     return 0;
 }
 
+static int set_replicas(struct parse *p, const char *text)
+{
+    if (p->replicas_seen)
+        return refuse(p, "option replicas", "is given twice");
+    int64_t n = parse_number(text, LS_REDIS_REPLICAS_MAX);
+    if (n < 0)
+        return refuse(p, "option replicas", "must be a number from 0 to 16");
+    p->u->replicas = (int)n;
+    p->replicas_seen = true;
+    return 0;
+}
+
 static int set_verify(struct parse *p, const char *text)
 {
     if (p->verify_seen)
@@ -125,9 +137,10 @@ static int set_text(struct parse *p, const char **field, const char *part, const
 /* Names it only where it cannot be a piece of a password with an unencoded '?' or '&'. */
 static int refuse_option(struct parse *p, const char *name)
 {
-    const char *known = p->u->path  ? "unix:// knows db, user, password"
-                        : p->u->tls ? "rediss:// knows ca, cert, key, verify, sni"
-                                    : "redis:// knows none, rediss:// ca, cert, key, verify, sni";
+    const char *known = p->u->path ? "unix:// knows db, user, password, replicas"
+                        : p->u->tls
+                            ? "rediss:// knows ca, cert, key, verify, sni, replicas"
+                            : "redis:// knows replicas, rediss:// also ca, cert, key, verify, sni";
     return lb_fail(p->err, LADE_EINVAL, WHERE, "Redis URL: unknown option%s%.32s; %s",
                    p->secretive ? "" : " ", p->secretive ? "" : name, known);
 }
@@ -135,6 +148,8 @@ static int refuse_option(struct parse *p, const char *name)
 static int set_option(struct parse *p, const char *name, const char *text)
 {
     struct ls_redis_url *u = p->u;
+    if (strcmp(name, "replicas") == 0)
+        return set_replicas(p, text);
     if (u->path && strcmp(name, "db") == 0)
         return set_db(p, text);
     if (u->path && strcmp(name, "user") == 0)

@@ -5,6 +5,7 @@
  *   rediss://...                            the same over TLS; options ca=FILE cert=FILE key=FILE verify=yes|no sni=NAME
  *   unix://[user[:password]@]/path[?db=N&user=NAME&password=TEXT]
  *
+ * All of them take replicas=N: an enqueue ends when so many replicas have it (replicas.c).
  * Every part is percent-decoded; an IPv6 host stands in brackets; "redis://:secret@host" is a password without a
  * user. Port 6379 and db 0 when absent. Unknown and repeated options are errors, so that a typing mistake never
  * weakens a connection. A decoded NUL is an error.
@@ -16,8 +17,9 @@
 
 #include <lade/base.h>
 
-#define LS_REDIS_PORT   6379
-#define LS_REDIS_DB_MAX 1000000
+#define LS_REDIS_PORT         6379
+#define LS_REDIS_DB_MAX       1000000
+#define LS_REDIS_REPLICAS_MAX 16
 
 struct ls_redis_url {
     const char *host;     /* without brackets; NULL for a Unix socket */
@@ -30,6 +32,7 @@ struct ls_redis_url {
         *text; /* for messages: scheme, host and port or path; never user, password or options */
     uint16_t port;
     int db;
+    int replicas; /* 0 to LS_REDIS_REPLICAS_MAX; 0 = an enqueue waits for none */
     bool tls;
     bool verify; /* TLS: check the certificate and that it is of this host; true unless verify=no */
     char *mem;   /* one block that holds all strings */

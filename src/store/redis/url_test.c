@@ -84,8 +84,9 @@ static void tls_url_takes_its_options(void **state)
     assert_false(u.verify);
     assert_string_equal(u.text, "rediss://h:1");
     ls_redis_url_fini(&u);
-    u = parse("rediss://h");
+    u = parse("rediss://h?replicas=2");
     assert_true(u.verify);
+    assert_int_equal(u.replicas, 2);
     ls_redis_url_fini(&u);
 }
 
@@ -152,6 +153,8 @@ static void refusal_names_part_and_rule_and_never_the_password(void **state)
         {"rediss://h?ca=a&ca=b", "option ca is given twice"},
         {"rediss://h?ca", "has no '='"},
         {"rediss://h?cert=a", "cert and key"},
+        {"redis://h?replicas=17", "option replicas must be a number from 0 to 16"},
+        {"redis://h?replicas=1&replicas=1", "option replicas is given twice"},
         {"unix://run/x", "path"},
         {"unix://", "path"},
         {"unix:///x?db=1&db=2", "db is given twice"},
