@@ -69,6 +69,19 @@ static struct generator *get_generator(void)
     return g;
 }
 
+void lb_rand_seed(uint64_t seed_with)
+{
+    struct generator *g = get_generator();
+    /* splitmix64 (Vigna, https://prng.di.unimi.it/splitmix64.c), which the generator's authors recommend for that */
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t z = (seed_with += UINT64_C(0x9e3779b97f4a7c15));
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        g->s[i] = z ^ (z >> 31);
+    }
+    g->ms = UINT64_MAX; /* the next id begins anew, too */
+}
+
 uint64_t lb_rand(void)
 {
     uint64_t *s = get_generator()->s;

@@ -23,6 +23,8 @@ void lb_ulid_new_block(void);
 
 /* xoshiro256++ (Blackman and Vigna, https://prng.di.unimi.it/). Not for secrets. */
 uint64_t lb_rand(void);
+/* This thread's numbers, and ids made in it, follow from the seed from now on. For tests only. */
+void lb_rand_seed(uint64_t seed);
 /* In [0, bound); bound > 0. */
 uint64_t lb_rand_below(uint64_t bound);
 

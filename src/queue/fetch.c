@@ -100,14 +100,13 @@ static bool should_linger(const struct fetch *f)
 }
 
 /* Strict: as given. Weighted: a random order in which each queue leads in proportion to its weight. */
-static void order_lanes(struct fetch *f)
+void lq_worker_order(const struct lade_worker *w, const char **order)
 {
-    const struct lade_worker *w = f->w;
     uint32_t weight[LQ_LANES_MAX] = {0};
     uint64_t total = 0;
     assert(w->n_queues > 0);
     for (size_t i = 0; i < w->n_queues; i++) {
-        f->order[i] = w->queue[i];
+        order[i] = w->queue[i];
         weight[i] = w->weight[i];
         total += weight[i];
     }
@@ -118,16 +117,16 @@ static void order_lanes(struct fetch *f)
         size_t k = i;
         while (k + 1 < w->n_queues && at >= weight[k])
             at -= weight[k++];
-        const char *name = f->order[k];
+        const char *name = order[k];
         uint32_t chosen = weight[k];
-        f->order[k] = f->order[i];
+        order[k] = order[i];
         weight[k] = weight[i];
-        f->order[i] = name;
+        order[i] = name;
         total -= chosen;
     }
 }
 
-static void count_outcome(lade_worker_stats *st, const struct lade_job *job)
+void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job)
 {
     const struct lq_settle *s = &job->settle;
     if (job->unroutable)
@@ -195,7 +194,7 @@ static void release_settled(struct fetch *f)
         if (f->settle[i].outcome == LADE_STALE)
             stale++;
         else
-            count_outcome(&sum, f->job[i]);
+            lq_outcome_count(&sum, f->job[i]);
     }
     lr_mutex_lock(&w->lock);
     w->store_away = false;
@@ -371,7 +370,7 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
     lade_err err = {0};
     if (haul)
         lb_arena_init(&haul->vec.arena);
-    order_lanes(f);
+    lq_worker_order(w, f->order);
     arrange(f);
     int64_t began = lb_clock_mono();
     int rc = lq_settle_take(w->q->store, f->settle, f->n, haul ? &take : NULL,

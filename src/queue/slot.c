@@ -326,6 +326,13 @@ static void work(struct lq_slot *slot, struct lade_job *job)
     atomic_store_explicit(&job->stage, LQ_STAGE_FINISHED, memory_order_release);
 }
 
+void lq_slot_work(struct lq_slot *slot, struct lade_job *job)
+{
+    job->started_at = slot->now;
+    atomic_store_explicit(&job->stage, LQ_STAGE_STARTED, memory_order_release);
+    work(slot, job);
+}
+
 /* One more slot, asleep or new, when there is work for it and none is on its way. Under the lock. */
 static void call(struct lade_worker *w);
 

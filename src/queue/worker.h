@@ -260,6 +260,10 @@ void lq_worker_log_dropped(struct lade_worker *w);
 void lq_worker_log(struct lade_worker *w, const char *format, ...) LADE_PRINTF(2, 3);
 struct lq_lanes lq_worker_lanes(const struct lade_worker *w);
 
+/* fetch.c: the queues in the order of one take; which outcome a settled job counts as. */
+void lq_worker_order(const struct lade_worker *w, const char **order);
+void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job);
+
 /* The bodies of the threads. */
 void lq_fetch_run(void *worker);
 void lq_lease_run(void *worker);
@@ -287,6 +291,9 @@ void lq_effects_refresh(struct lade_job *job);
 bool lq_effects_open(const struct lade_job *job);
 /* The handler said in a transaction of its own that the job is completed: see <lade/sqlite.h>. */
 bool lq_effects_completed(const struct lade_job *job);
+
+/* slot.c, without the lock: runs a job that is in no list here and now; then job->settle is what the store shall do. */
+void lq_slot_work(struct lq_slot *slot, struct lade_job *job);
 
 /* slot.c, all under the lock */
 /* Starts slots for queued jobs that no idle slot will pick up. */
