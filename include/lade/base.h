@@ -36,7 +36,10 @@ enum lade_result {
     LADE_WRONG_STATE = 7, /* the job is there, but not in a state that allows this */
     LADE_MORE = 8,        /* a bounded step was done and there is more to do: call again */
     LADE_REPLACED = 9,    /* a job that waited under the same unique key is now this one */
-    LADE_CONFLICT = 10    /* the unique key is held, and the caller asked to be told so */
+    LADE_CONFLICT = 10,   /* the unique key is held, and the caller asked to be told so */
+    LADE_TIMEOUT = 11,    /* what was waited for did not come in time */
+    LADE_STOPPED = 12,    /* another thread ended the wait */
+    LADE_MISSED = 13      /* events were dropped before they were read */
 };
 
 /* Failures, returned negated: -LADE_EINVAL. The values are stable. */

@@ -571,5 +571,7 @@ LADE_API const char *lade_version(void);
 #include <lade/flow.h>
 /* Part 5: effects. */
 #include <lade/effect.h>
+/* Part 6: results, waiting, progress, events. */
+#include <lade/events.h>
 
 #endif

@@ -90,6 +90,9 @@ void lb_err_clear(lade_err *err)
     X(LADE_MORE)         \
     X(LADE_REPLACED)     \
     X(LADE_CONFLICT)     \
+    X(LADE_TIMEOUT)      \
+    X(LADE_STOPPED)      \
+    X(LADE_MISSED)       \
     X(LADE_EINVAL)       \
     X(LADE_ETOOBIG)      \
     X(LADE_ENOMEM)       \

@@ -79,7 +79,7 @@ static void every_result_has_its_name(void **state)
     assert_string_equal(lade_result_name(LADE_STALE), "LADE_STALE");
     assert_string_equal(lade_result_name(-LADE_EAUTH), "LADE_EAUTH");
     assert_string_equal(lade_result_name(LADE_EAUTH), "LADE_EAUTH");
-    for (int code = LADE_DONE; code <= LADE_CONFLICT; code++)
+    for (int code = LADE_DONE; code <= LADE_MISSED; code++)
         assert_memory_equal(lade_result_name(code), "LADE_", 5);
     for (int code = LADE_EINVAL; code <= LADE_ENOSTORE; code++)
         assert_memory_equal(lade_result_name(-code), "LADE_E", 6);

@@ -35,6 +35,7 @@ enum cli_exit cli_exit_of(int result)
         return CLI_NOT_FOUND;
     case LADE_DUPLICATE:
     case LADE_WRONG_STATE:
+    case LADE_TIMEOUT:
         return CLI_CONFLICT;
     case -LADE_EINVAL:
     case -LADE_ETOOBIG:

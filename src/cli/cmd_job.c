@@ -7,6 +7,7 @@
 #include "cli/arg.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
+#include "cli/notes.h"
 #include "cli/view.h"
 
 #define ACT_STEP       1000
@@ -108,15 +109,20 @@ static enum cli_exit show_view(struct cli *c, const struct show *show, const lad
         rc = lade_now(c->q, &now, err);
         if (rc == 0 && c->format == CLI_TABLE) {
             rc = cli_view_print(c, v, now, err);
+            if (rc == 0)
+                rc = cli_notes_print(c, v, err);
         } else if (rc == 0) {
             struct cli_row row;
             cli_view_full(&row, v, now);
+            rc = cli_notes_add(c, &row, v, err);
             if (c->format == CLI_TSV)
                 cli_view_last_error(&row, v);
             if (show->list)
                 cli_out_row(show->list, &row);
-            else
+            else if (rc == 0)
                 rc = cli_out_object(c, &row, err);
+            else
+                cli_row_fini(&row);
         }
     }
     return rc < 0 ? cli_complain(err) : CLI_OK;

@@ -23,6 +23,10 @@ extern const struct cli_command cli_flow_run, cli_flow_ls, cli_flow_show, cli_fl
 extern const struct cli_command cli_worker_ls;
 /* cmd_stats.c */
 extern const struct cli_command cli_stats;
+/* cmd_event.c */
+extern const struct cli_command cli_events, cli_queue_events;
+/* cmd_wait.c */
+extern const struct cli_command cli_job_wait, cli_job_logs;
 /* cmd_misc.c */
 extern const struct cli_command cli_doctor, cli_version, cli_help, cli_completion;
 

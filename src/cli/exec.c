@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -23,6 +24,8 @@
 #define CANCEL_STEP (200 * LADE_MILLISECOND) /* how often cancel is asked without a descriptor */
 #define STDERR_TAIL 4096
 #define READ_SIZE   (64U << 10)
+#define NOTES_FD    3 /* of the handler: exec.h */
+#define N_PIPES     4
 
 extern char **environ;
 
@@ -32,13 +35,16 @@ struct run {
     const struct cli_exec *exec;
     pid_t pid;
     int pid_fd;
-    int in, out, err; /* our ends; -1 when closed */
+    int in, out, err, notes; /* our ends; -1 when closed */
     lade_bytes payload;
     size_t n_sent;
     struct lb_buf result;
     bool result_too_big;
     char tail[STDERR_TAIL]; /* ring of what stderr said last */
     uint64_t n_stderr;
+    char note
+        [LADE_LOG_LINE_MAX]; /* a line of NOTES_FD that has no end yet; what is longer is dropped */
+    size_t n_note;
     const char *stopped; /* why we sent TERM, or NULL */
     int64_t kill_at;     /* LB_FOREVER until TERM was sent */
     bool has_ended;
@@ -75,20 +81,22 @@ static size_t add_job_variables(struct lb_buf *text, const lade_job *job)
     lb_buf_add_byte(text, 0);
     lb_buf_add_fmt(text, "LADE_FENCE=%llu", (unsigned long long)lade_job_fence(job));
     lb_buf_add_byte(text, 0);
+    lb_buf_add_fmt(text, "LADE_NOTES_FD=%d", NOTES_FD);
+    lb_buf_add_byte(text, 0);
     size_t n = lade_job_n_headers(job);
     for (size_t i = 0; i < n; i++) {
         lade_header h = lade_job_header_at(job, i);
         add_header(text, &h);
     }
-    return 6 + n;
+    return 7 + n;
 }
 
 /* A worker may itself be run by a job: what that one was told is not passed on. */
 static bool is_job_variable(const char *variable)
 {
-    static const char *const names[] = {"LADE_JOB_ID=",      "LADE_KIND=",  "LADE_QUEUE=",
-                                        "LADE_ATTEMPT=",     "LADE_FENCE=", "LADE_HEADER_",
-                                        "LADE_MAX_ATTEMPTS="};
+    static const char *const names[] = {"LADE_JOB_ID=",       "LADE_KIND=",    "LADE_QUEUE=",
+                                        "LADE_ATTEMPT=",      "LADE_FENCE=",   "LADE_HEADER_",
+                                        "LADE_MAX_ATTEMPTS=", "LADE_NOTES_FD="};
 
     for (size_t i = 0; i < LB_ARRAY_LEN(names); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -130,7 +138,7 @@ static void close_fd(int *fd)
 }
 
 /* In the child, between fork and exec: only async-signal-safe calls. */
-static _Noreturn void become_handler(const struct run *r, const int theirs[3], pid_t parent,
+static _Noreturn void become_handler(const struct run *r, const int theirs[N_PIPES], pid_t parent,
                                      char **env)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", (char *)r->exec->command, NULL};
@@ -141,8 +149,9 @@ static _Noreturn void become_handler(const struct run *r, const int theirs[3], p
     if (getppid() != parent)
         _exit(126);
     (void)cli_guard_announce(r->exec->guard, getpid());
-    for (int i = 0; i < 3; i++) {
-        if (dup2(theirs[i], i) < 0)
+    /* In this order: the last may take the place of one before it. Onto itself it would stay close-on-exec. */
+    for (int i = 0; i < N_PIPES; i++) {
+        if (theirs[i] == i ? fcntl(i, F_SETFD, 0) < 0 : dup2(theirs[i], i) < 0)
             _exit(126);
     }
     (void)signal(SIGPIPE, SIG_DFL);
@@ -152,14 +161,15 @@ static _Noreturn void become_handler(const struct run *r, const int theirs[3], p
     _exit(126);
 }
 
-static bool open_pipes(struct run *r, int theirs[3])
+static bool open_pipes(struct run *r, int theirs[N_PIPES])
 {
+    int *const ours[N_PIPES] = {&r->in, &r->out, &r->err, &r->notes};
     int p[2];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < N_PIPES; i++) {
         if (pipe2(p, O_CLOEXEC) != 0)
             return false;
         theirs[i] = i == 0 ? p[0] : p[1];
-        *(i == 0 ? &r->in : i == 1 ? &r->out : &r->err) = i == 0 ? p[1] : p[0];
+        *ours[i] = i == 0 ? p[1] : p[0];
         /* Only our end: the two ends of a pipe have flags of their own. */
         if (fcntl(i == 0 ? p[1] : p[0], F_SETFL, O_NONBLOCK) != 0)
             return false;
@@ -170,7 +180,7 @@ static bool open_pipes(struct run *r, int theirs[3])
 /* Starts the process. False, with errno, when the system has no room for it. */
 static bool start_handler(struct run *r)
 {
-    int theirs[3] = {-1, -1, -1};
+    int theirs[N_PIPES] = {-1, -1, -1, -1};
     struct lb_buf text;
     pid_t parent = getpid();
     lb_buf_init(&text);
@@ -188,7 +198,7 @@ static bool start_handler(struct run *r)
         (void)setpgid(r->pid, r->pid);
         r->pid_fd = (int)syscall(SYS_pidfd_open, r->pid, 0);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_PIPES; i++)
         close_fd(&theirs[i]);
     lb_free(env);
     lb_buf_fini(&text);
@@ -265,6 +275,45 @@ static void take_stderr(struct run *r)
     for (size_t i = n > STDERR_TAIL ? n - STDERR_TAIL : 0; i < n; i++)
         r->tail[(r->n_stderr + i) % STDERR_TAIL] = buf[i];
     r->n_stderr += n;
+}
+
+/* "progress 40 half way" is progress; all else is a line of the log. */
+static void take_line(struct run *r)
+{
+    static const char word[] = "progress ";
+    char *text = r->note;
+    if (r->n_note == 0)
+        return;
+    if (r->n_note < sizeof(r->note)) {
+        text[r->n_note] = 0;
+        char *number = text + sizeof(word) - 1, *end = number;
+        long percent = strncmp(text, word, sizeof(word) - 1) == 0 ? strtol(number, &end, 10) : 0;
+        if (end > number && (*end == 0 || *end == ' ')) {
+            percent = LB_MAX(-1L, LB_MIN(percent, 101L));
+            (void)lade_job_progress(r->job, (int)percent, *end == ' ' ? end + 1 : NULL);
+            r->n_note = 0;
+            return;
+        }
+    }
+    (void)lade_job_log_bytes(r->job, (lade_bytes){text, r->n_note});
+    r->n_note = 0;
+}
+
+/* What was written to NOTES_FD. True when there may be more. */
+static bool take_notes(struct run *r)
+{
+    char buf[READ_SIZE];
+    size_t n = 0;
+    if (r->notes < 0)
+        return false;
+    bool more = read_fd(&r->notes, buf, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (buf[i] == '\n')
+            take_line(r);
+        else if (r->n_note < sizeof(r->note))
+            r->note[r->n_note++] = buf[i];
+    }
+    return more;
 }
 
 /* Notices the end without reaping, so that the process group's number stays ours until the group is killed. */
@@ -348,12 +397,13 @@ static void run_handler(struct run *r)
 {
     int cancel_fd = lade_job_cancel_fd(r->job);
     for (;;) {
-        struct pollfd fds[5] = {
+        struct pollfd fds[6] = {
             {.fd = r->in, .events = POLLOUT},
             {.fd = r->out, .events = POLLIN},
             {.fd = r->err, .events = POLLIN},
             {.fd = r->has_ended ? -1 : r->pid_fd, .events = POLLIN},
             {.fd = r->stopped || r->has_ended ? -1 : cancel_fd, .events = POLLIN},
+            {.fd = r->notes, .events = POLLIN},
         };
         int rc = poll(fds, LB_ARRAY_LEN(fds), poll_timeout(r, cancel_fd));
         if (rc < 0 && errno != EINTR && errno != EAGAIN)
@@ -364,6 +414,8 @@ static void run_handler(struct run *r)
             take_stdout(r);
         if (rc > 0 && fds[2].revents)
             take_stderr(r);
+        if (rc > 0 && fds[5].revents)
+            (void)take_notes(r);
         look_for_end(r);
         if (!r->has_ended && lade_job_cancelled(r->job))
             stop_handler(r, reason_of_cancel(r->job));
@@ -478,6 +530,7 @@ lade_outcome cli_exec_run(lade_job *job, void *ctx)
                     .in = -1,
                     .out = -1,
                     .err = -1,
+                    .notes = -1,
                     .kill_at = LB_FOREVER,
                     .payload = lade_job_payload(job)};
     lade_outcome outcome = LADE_RETRY;
@@ -485,6 +538,10 @@ lade_outcome cli_exec_run(lade_job *job, void *ctx)
     if (start_handler(&r)) {
         run_handler(&r);
         end_handler(&r);
+        for (int i = 0; i < 64 && take_notes(&r);
+             i++) /* what was written last; a pipe holds 64 KiB */
+            ;
+        take_line(&r);
         outcome = judge(&r);
     } else {
         char buf[96];
@@ -494,6 +551,7 @@ lade_outcome cli_exec_run(lade_job *job, void *ctx)
     close_fd(&r.in);
     close_fd(&r.out);
     close_fd(&r.err);
+    close_fd(&r.notes);
     lb_buf_fini(&r.result);
     return outcome;
 }

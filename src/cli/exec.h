@@ -8,6 +8,9 @@
  *     100  DEAD                     101  DISCARD                   102  CANCEL
  *     any other, or a signal: RETRY
  *
+ * What it writes to descriptor 3 (LADE_NOTES_FD) is said of the job while it runs, a line at a time: `progress 40 half way` is its progress, any
+ * other line goes to its log.
+ *
  * When the job is to stop (timeout, cancel, lease lost, worker ending) the group gets TERM, and what is left of it five
  * seconds later KILL, also when `sh` itself has long ended; the outcome is given when the whole group is gone. Exit 0
  * after TERM is no success, since programs that tidy up at TERM end with it. When the process ends by itself, what is left of its group has a moment to close stdout and is then killed, so a handler cannot leave anything behind

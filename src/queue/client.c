@@ -100,6 +100,7 @@ int lq_client_open(lade **out, const struct lq_store_ops *const *stores, size_t 
         return rc;
     }
     lq_batch_init(&q->batch, q->store);
+    lq_hub_init(&q->hub, q->store);
     *out = q;
     return 0;
 }
@@ -108,6 +109,7 @@ void lade_close(lade *q)
 {
     if (!q)
         return;
+    lq_hub_fini(&q->hub);
     lq_batch_fini(&q->batch);
     lq_store_close(q->store);
     lb_free(q->url);

@@ -9,10 +9,12 @@
 #include "base/buf.h"
 #include "queue/batch.h"
 #include "queue/store.h"
+#include "queue/watch.h"
 
 struct lade {
     struct lq_store *store;
     struct lq_batch batch;
+    struct lq_hub hub;
     char *url;
     char *ns;
     uint32_t payload_max;
@@ -42,6 +44,15 @@ int64_t lq_client_now_ms(const lade *q);
     do {                                                                   \
         if (!(arg))                                                        \
             return lb_fail(err, LADE_EINVAL, (where), "%s is NULL", #arg); \
+    } while (0)
+
+/* And where a store may lack the ops of event.h. */
+#define LQ_REFUSE_LACKING(q, where)                                                      \
+    do {                                                                                 \
+        if (!(q)->store->ops->watch)                                                     \
+            return lb_fail(err, LADE_EUNSUPPORTED, (where),                              \
+                           "the %s store has no results, waits, notes and events apart", \
+                           (q)->store->ops->name);                                       \
     } while (0)
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "queue/event.h"
 #include "queue/history.h"
 #include "queue/retry.h"
 #include "queue/worker.h"
@@ -65,8 +66,13 @@ static void record(struct lade_job *job, enum lq_event event, int attempts, stru
                           .error = error};
     lb_buf_clear(&job->history);
     lq_history_append(&job->history, old, &r, attempts, job->crashes);
-    if (!job->history.failed)
-        job->settle.history = lb_buf_slice(&job->history);
+    if (job->history.failed)
+        return;
+    job->settle.history = lb_buf_slice(&job->history);
+    /* The record ends with the error, which is kept there longer than its text is here. */
+    size_t kept = LB_MIN(error.n, (size_t)LADE_ERROR_TEXT_MAX);
+    job->settle.error =
+        lq_cut_utf8(lb_slice(job->history.p + job->history.n - kept, kept), LQ_EVENT_REASON_MAX);
 }
 
 /*
@@ -165,13 +171,16 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
     *s = (struct lq_settle){.queue = job->queue,
                             .id = lb_slice_of(job->leased->id),
                             .fence = job->leased->fence,
-                            .reason = LQ_REASON_NONE};
+                            .reason = LQ_REASON_NONE,
+                            .attempt = (uint32_t)job->attempt,
+                            .kind = lq_body_kind(lb_slice_of(job->leased->body))};
     switch (ending) {
     case LQ_ENDING_RETURNED:
         settle_returned(job, said);
         break;
     case LQ_ENDING_ABANDONED:
         settle_timeout(job, true);
+        s->took_us = (lb_clock_mono() - job->started_at) / 1000;
         break;
     case LQ_ENDING_UNROUTABLE:
         s->to = LQ_TO_SCHEDULED;
@@ -222,7 +231,9 @@ void lq_outcome_recover(const struct lade_worker *w, const struct lq_leased *lea
                               .id = lb_slice_of(leased->id),
                               .fence = leased->fence,
                               .to = LQ_TO_READY,
-                              .reason = LQ_REASON_NONE};
+                              .reason = LQ_REASON_NONE,
+                              .attempt = lq_history_next_attempt(old),
+                              .kind = lq_body_kind(lb_slice_of(leased->body))};
     if (!counts)
         return;
     crashes++;

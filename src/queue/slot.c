@@ -25,6 +25,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/history.h"
+#include "queue/said.h"
 #include "queue/worker.h"
 
 static bool must_end(const struct lade_worker *w)
@@ -308,6 +309,7 @@ static void work(struct lq_slot *slot, struct lade_job *job)
     struct lade_worker *w = slot->worker;
     lade_outcome said = LADE_RETRY;
     enum lq_ending ending = run_job(slot, job, &said);
+    lq_said_close(job);
     slot->now = lb_clock_mono();
     if (ending != LQ_ENDING_RETURNED)
         log_ending(job, ending);
@@ -322,6 +324,7 @@ static void work(struct lq_slot *slot, struct lade_job *job)
                           lade_job_id(job), job->queue);
         else
             lq_outcome_settle(job, ending, said);
+        job->settle.took_us = (slot->now - job->started_at) / 1000;
     }
     atomic_store_explicit(&job->stage, LQ_STAGE_FINISHED, memory_order_release);
 }

@@ -149,3 +149,13 @@ int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb
 {
     OP("flow_act", s->ops->flow_act(s, id, verb, err));
 }
+
+int lq_say(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err)
+{
+    OP("say", s->ops->say(s, it, n, err));
+}
+
+int lq_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err)
+{
+    OP("events_set", s->ops->events_set(s, queue, cap, err));
+}

@@ -249,6 +249,10 @@ struct lq_settle {
     const struct lq_death
         *death;  /* DEAD; NULL: the class is named as the reason, so it is of a kill */
     bool failed; /* counts into total_failed */
+    /* For the queue's stream of events, when it has one: what the store cannot know. All may be empty. */
+    uint32_t attempt;
+    int64_t took_us;
+    struct lb_slice kind, error; /* the error of `failed`, at most LQ_EVENT_REASON_MAX bytes */
     /* out */
     int outcome; /* 0 or LADE_STALE. A job an operator cancelled or killed while active ends cancelled or dead
                   * whatever `to` says, but LQ_TO_COMPLETED stays completed; that is 0. */
@@ -434,6 +438,14 @@ struct lq_input_vec {
 
 #define LQ_INPUT_BYTES (4U << 20) /* results of one flow_inputs, but one at least */
 
+/* events, watching, notes: event.h says what these are ------------------------------------------------------------- */
+
+struct lq_event_vec;
+struct lq_watch;
+struct lq_say;
+struct lq_words;
+struct lq_result;
+
 typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
 
 struct lq_store_ops {
@@ -573,6 +585,35 @@ struct lq_store_ops {
     /* lade_flow_act: 0, NOT_FOUND or WRONG_STATE. */
     int (*flow_act)(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                     lade_err *err);
+
+    /* Results, watching, notes, events: see event.h. ---------------------------------------------------------------- */
+
+    /* One of each id, aligned: lade_result_get_many. The bytes lie in the arena. */
+    int (*results)(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
+                   struct lb_arena *arena, struct lq_result *out, lade_err *err);
+    /*
+     * Looks at n things and registers `waiter` where there is nothing to see yet, all in one step: its wait(), over the queues of the
+     * items, returns when there may be. A waiter is no worker; its name is used by no other.
+     */
+    int (*watch)(struct lq_store *s, const char *waiter, struct lq_watch *it, size_t n,
+                 lade_err *err);
+    /* The waiter will not wait again. No call with it is under way. */
+    void (*unwatch)(struct lq_store *s, const char *waiter, struct lq_lanes lanes);
+    /* Progress and lines of active jobs, each fenced: outcome 0 or STALE. */
+    int (*say)(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err);
+    /* NOT_FOUND when the job is not there. */
+    int (*words)(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_words *out,
+                 lade_err *err);
+    /* cap 0: off, and the stream is gone. Makes the queue. */
+    int (*events_set)(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err);
+    int (*events_get)(struct lq_store *s, const char *queue, lade_events_info *out, lade_err *err);
+    /*
+     * Appends events behind `after`: at least `max` when there are as many, some more where they are stored together. EMPTY when there is none;
+     * MISSED when the one behind `after` is not there any more, or `after` is no event of this stream; NOT_FOUND; WRONG_STATE: off. `after` 0 is the
+     * one before the oldest, UINT64_MAX the last: out->after then says which that is, and the result is EMPTY.
+     */
+    int (*event_read)(struct lq_store *s, const char *queue, uint64_t after, size_t max,
+                      struct lq_event_vec *out, lade_err *err);
 };
 
 /*
@@ -623,5 +664,7 @@ LADE_CHECKED int lq_change(struct lq_store *s, const char *queue, enum lq_change
 LADE_CHECKED int lq_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err);
 LADE_CHECKED int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                              lade_err *err);
+LADE_CHECKED int lq_say(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err);
+LADE_CHECKED int lq_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err);
 
 #endif

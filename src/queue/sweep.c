@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/said.h"
 #include "queue/worker.h"
 
 #define RECLAIM_MAX 100  /* leases a step */
@@ -221,7 +222,7 @@ static bool sleep_until_duty(struct sweep *s)
         if (s->n_taken != w->n_taken || w->n_running > 0)
             s->active = true;
         s->n_taken = w->n_taken;
-        w->sweep_at = LB_MIN(reclaim_at(s), LB_MIN(promote_at(s), trim_at(s)));
+        w->sweep_at = LB_MIN(w->said_at, LB_MIN(reclaim_at(s), LB_MIN(promote_at(s), trim_at(s))));
         if (w->phase == LQ_PHASE_ENDED || lb_clock_mono() >= w->sweep_at)
             break;
         w->sweep_idle = !s->active;
@@ -236,14 +237,15 @@ static bool sleep_until_duty(struct sweep *s)
 
 /* What is due now; it will not be again until a renewal says so. */
 struct duties {
-    bool reclaim, promote, trim;
+    bool reclaim, promote, trim, said;
 };
 
 static struct duties find_duties(struct sweep *s, int64_t now)
 {
     struct lade_worker *w = s->w;
     lr_mutex_lock(&w->lock);
-    struct duties d = {reclaim_at(s) <= now, promote_at(s) <= now, trim_at(s) <= now};
+    struct duties d = {reclaim_at(s) <= now, promote_at(s) <= now, trim_at(s) <= now,
+                       w->said_at <= now};
     if (d.reclaim)
         w->reclaim_at = LB_FOREVER;
     if (d.promote)
@@ -261,6 +263,8 @@ void lq_sweep_run(void *worker)
     while (sleep_until_duty(&s)) {
         int64_t now = lb_clock_mono();
         struct duties d = find_duties(&s, now);
+        if (d.said)
+            lq_said_flush(w, now);
         if (d.reclaim) {
             reclaim(&s);
             s.reclaimed_at = now;

@@ -298,6 +298,8 @@ static void init_lists(lade_worker *w)
     lb_list_init(&w->settling);
     lb_list_init(&w->slots);
     lb_list_init(&w->runs);
+    lb_list_init(&w->said);
+    w->said_at = LB_FOREVER;
     lb_map_init(&w->routes);
     lr_mutex_init(&w->lock);
     lr_cond_init(&w->slot_wake);

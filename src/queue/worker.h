@@ -115,7 +115,8 @@ struct lade_job {
     int64_t retry_in, snooze_for; /* ns; < 0 = not said */
     struct lb_buf error, result, history;
     struct lq_effects *effects; /* effect.c; NULL until the handler recorded one */
-    struct lq_inputs *inputs;   /* of a step of a flow, once its handler asked; else NULL */
+    struct lq_said *said;     /* what its handler said of its progress (said.h); else NULL */
+    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
     struct lq_job body;    /* valid once a slot has decoded it */
@@ -223,9 +224,11 @@ struct lade_worker {
     int64_t renewed_at; /* monotonic start of the last renewal that held */
     int64_t
         reclaim_at; /* monotonic; when a worker may be found dead; LB_FOREVER = no other is known */
-    int64_t promote_at; /* monotonic; when a job is due, in a paused queue too */
-    int64_t sweep_at;   /* until when sweep.c sleeps */
-    int64_t mean_run;   /* ns, moving average of handler times; 0 = none yet */
+    int64_t promote_at;  /* monotonic; when a job is due, in a paused queue too */
+    int64_t sweep_at;    /* until when sweep.c sleeps */
+    struct lb_list said; /* jobs with words that wait to be written: said.h */
+    int64_t said_at;     /* when the first of them is due; LB_FOREVER = none */
+    int64_t mean_run;    /* ns, moving average of handler times; 0 = none yet */
     lade_worker_stats stats;
 
     struct lr_thread fetch_thread, lease_thread, sweep_thread;

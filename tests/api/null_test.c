@@ -23,6 +23,12 @@ static lade_worker_info *workers;
 static lade_finding *findings;
 static lade_flow_view *flow;
 static lade_flow_input input;
+static lade_result_view *results;
+static lade_waiter *waiter;
+static lade_job_notes *notes;
+static lade_events_info stream;
+static lade_tail *tail;
+static const lade_event *event;
 static lade_worker *w;
 static int64_t now;
 static const lade_job_spec spec = {.kind = "k"};
@@ -114,7 +120,35 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_flow_list(q, &cursor, 1, NULL, &n, &err))                                   \
     X(lade_flow_list(q, &cursor, 1, &flow, NULL, &err))                                \
     X(lade_job_n_inputs(NULL, &n, &err))                                               \
-    X(lade_job_input(NULL, 0, &input, &err))
+    X(lade_job_input(NULL, 0, &input, &err))                                           \
+    X(lade_result_get_many(NULL, "q", ids, 1, &results, &err))                         \
+    X(lade_result_get_many(q, NULL, ids, 1, &results, &err))                           \
+    X(lade_result_get_many(q, "q", NULL, 1, &results, &err))                           \
+    X(lade_result_get_many(q, "q", no_id, 1, &results, &err))                          \
+    X(lade_result_get_many(q, "q", ids, 1, NULL, &err))                                \
+    X(lade_waiter_open(NULL, q, &err))                                                 \
+    X(lade_waiter_open(&waiter, NULL, &err))                                           \
+    X(lade_job_wait(NULL, "q", "a", 0, NULL, &view, &err))                             \
+    X(lade_job_wait(q, NULL, "a", 0, NULL, &view, &err))                               \
+    X(lade_job_wait(q, "q", NULL, 0, NULL, &view, &err))                               \
+    X(lade_job_wait(q, "q", "a", 0, NULL, NULL, &err))                                 \
+    X(lade_job_wait_log(NULL, "q", "a", 0, 0, NULL, &err))                             \
+    X(lade_job_wait_log(q, NULL, "a", 0, 0, NULL, &err))                               \
+    X(lade_job_wait_log(q, "q", NULL, 0, 0, NULL, &err))                               \
+    X(lade_job_get_notes(NULL, "q", "a", 0, 1, false, &notes, &err))                   \
+    X(lade_job_get_notes(q, NULL, "a", 0, 1, false, &notes, &err))                     \
+    X(lade_job_get_notes(q, "q", NULL, 0, 1, false, &notes, &err))                     \
+    X(lade_job_get_notes(q, "q", "a", 0, 1, false, NULL, &err))                        \
+    X(lade_queue_events_set(NULL, "q", 1, &err))                                       \
+    X(lade_queue_events_set(q, NULL, 1, &err))                                         \
+    X(lade_queue_events_get(NULL, "q", &stream, &err))                                 \
+    X(lade_queue_events_get(q, NULL, &stream, &err))                                   \
+    X(lade_queue_events_get(q, "q", NULL, &err))                                       \
+    X(lade_tail_open(NULL, q, ids, 1, 0, &err))                                        \
+    X(lade_tail_open(&tail, NULL, ids, 1, 0, &err))                                    \
+    X(lade_tail_open(&tail, q, NULL, 1, 0, &err))                                      \
+    X(lade_tail_open(&tail, q, no_id, 1, 0, &err))                                     \
+    X(lade_tail_next(NULL, 1, 0, &event, &n, &err))
 
 struct row {
     const char *call;
@@ -127,7 +161,7 @@ static void what_must_not_be_null_is_refused_with_a_text(void **state)
     (void)state;
     assert_int_equal(lade_open(&q, "memory:", NULL, &err), 0);
     size_t made = 0;
-    struct row rows[100];
+    struct row rows[160];
 #define ROW(c)               \
     err = (lade_err){0};     \
     rows[made].call = #c;    \
@@ -209,6 +243,15 @@ static void a_handler_without_a_job_gets_empty_values(void **state)
     assert_false(lade_job_cancelled(NULL));
     assert_int_equal(lade_job_cancel_fd(NULL), -1);
     assert_int_equal(lade_job_result(NULL, (lade_bytes){0}), -LADE_EINVAL);
+    assert_int_equal(lade_job_progress(NULL, 1, NULL), -LADE_EINVAL);
+    assert_int_equal(lade_job_log(NULL, "%s", "x"), -LADE_EINVAL);
+    assert_int_equal(lade_job_log_bytes(NULL, (lade_bytes){0}), -LADE_EINVAL);
+    assert_int_equal(lade_tail_seek(NULL, "q", 1), -LADE_EINVAL);
+    assert_int_equal(lade_tail_missed(NULL), 0);
+    lade_waiter_cancel(NULL);
+    lade_waiter_close(NULL);
+    lade_tail_cancel(NULL);
+    lade_tail_close(NULL);
     lade_job_retry_in(NULL, 1);
     lade_job_snooze_for(NULL, 1);
     lade_job_error_bytes(NULL, (lade_bytes){0});

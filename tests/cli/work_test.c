@@ -49,7 +49,7 @@ static void a_handler_gets_payload_and_environment_and_its_stdout_is_the_result(
     assert_code(&r, 0);
     assert_says(r.out, "hello world\nLADE_ATTEMPT=1\nLADE_FENCE=");
     assert_says(r.out, "\nLADE_HEADER_TRACE_ID=t 1\nLADE_JOB_ID=j1\nLADE_KIND=greet\n"
-                       "LADE_MAX_ATTEMPTS=3\nLADE_QUEUE=q1\n");
+                       "LADE_MAX_ATTEMPTS=3\nLADE_NOTES_FD=3\nLADE_QUEUE=q1\n");
     run_free(&r);
 }
 

@@ -35,6 +35,7 @@ static const struct ct_group *const groups[] = {
     &ct_lease_group, &ct_act_group,      &ct_queue_group, &ct_list_group,   &ct_wait_group,
     &ct_share_group, &ct_batch_group,    &ct_nomem_group, &ct_flow_group,   &ct_flow_act_group,
     &ct_note_group,  &ct_conflict_group, &ct_dead_group,
+    &ct_event_group, &ct_say_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */
@@ -102,7 +103,8 @@ int main(int argc, char **argv)
         return 2;
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
         bool lacks = (groups[i] == &ct_conflict_group && !(ct.ops->caps & LQ_CAP_CONFLICT)) ||
-                     (groups[i] == &ct_dead_group && !ct.ops->change);
+                     (groups[i] == &ct_dead_group && !ct.ops->change) ||
+                     ((groups[i] == &ct_event_group || groups[i] == &ct_say_group) && !ct.ops->watch);
         if (!lacks)
             n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     }

@@ -211,6 +211,7 @@ static void free_queue(struct ls_memory_home *h, struct ls_memory_queue *q)
     lb_map_fini(&q->jobs);
     lb_map_fini(&q->locks);
     lb_map_fini(&q->classes);
+    ls_memory_stream_clear(q);
     lb_free(q);
 }
 
@@ -229,4 +230,6 @@ void ls_memory_home_clear(struct ls_memory_home *h)
         free_queue(h, q);
     lb_map_fini(&h->queues);
     lb_map_fini(&h->workers);
+    for (struct lb_list *it; (it = lb_list_pop(&h->watchers));)
+        lb_free(LB_CONTAINER_OF(it, struct ls_memory_watcher, in_home));
 }

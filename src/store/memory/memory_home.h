@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "queue/event.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/memory/memory_order.h"
@@ -34,6 +35,12 @@ struct ls_memory_home {
         struct lb_list list; /* in the order in which they came into the state */
         size_t n;
     } flows_in[LADE_N_FLOW_STATES];
+
+    struct lb_list watchers; /* struct ls_memory_watcher */
+
+    /* Of the settle under way, for its events; NULL outside. */
+    const struct lq_settle *settling;
+    enum lq_reason settling_as;
 
     uint64_t fence;   /* the last one given */
     int64_t sequence; /* breaks ties: grows with every move */
@@ -58,7 +65,45 @@ struct ls_memory_queue {
     struct ls_memory_order expiring; /* the locks */
     struct ls_memory_order order[LADE_N_STATES];
     uint64_t total_enqueued, total_completed, total_failed, total_dead;
+
+    struct {
+        uint32_t cap; /* 0 = off */
+        uint64_t last;
+        struct lb_list list; /* struct ls_memory_event, oldest first; zero while off */
+        size_t n;
+    } stream;
+
     char name[LADE_NAME_MAX + 1];
+};
+
+/* memory_event.c: one event; its bytes lie behind it. */
+struct ls_memory_event {
+    struct lb_list in_stream;
+    struct lq_ev e;
+};
+
+struct ls_memory_watcher {
+    struct lb_list in_home;
+    bool woken;
+    char name[LADE_ID_MAX + 1];
+};
+
+struct ls_memory_line {
+    struct lb_list in_notes;
+    uint64_t number;
+    int64_t at_ms;
+    size_t n;
+    uint8_t text[];
+};
+
+/* What a job's handler said. */
+struct ls_memory_notes {
+    int percent; /* -1 = never said */
+    int64_t progress_ms;
+    struct lb_mut text;
+    uint64_t total;
+    struct lb_list lines;
+    size_t n_lines;
 };
 
 struct ls_memory_worker {
@@ -87,7 +132,8 @@ struct ls_memory_job {
     int level;
     enum lq_reason reason;
     struct lb_mut body, history, result;
-    struct lb_slice unique; /* empty = none */
+    struct ls_memory_notes *notes; /* NULL = never said anything */
+    struct lb_slice unique;        /* empty = none */
     int64_t ready_ms, run_at_ms, finished_ms;
     struct ls_memory_class *class_; /* of a dead one, else NULL */
     struct ls_memory_node in_class;
@@ -207,6 +253,20 @@ bool ls_memory_worker_serves(const struct ls_memory_worker *w, const char *queue
 void ls_memory_worker_void(struct ls_memory_home *h, struct ls_memory_worker *w);
 /* Frees it when it is neither registered nor holds a lease. */
 void ls_memory_worker_settle(struct ls_memory_home *h, struct ls_memory_worker *w);
+
+/* events, watchers, notes: memory_event.c */
+/* Appends to the stream of the queue, when it has one. */
+void ls_memory_event(struct ls_memory_home *h, struct ls_memory_queue *q, const struct lq_ev *e,
+                     int64_t now_ms);
+/* The same about a job; what is not in `e` is filled in. */
+void ls_memory_event_job(struct ls_memory_home *h, const struct ls_memory_job *j, struct lq_ev e,
+                         int64_t now_ms);
+void ls_memory_stream_clear(struct ls_memory_queue *q);
+/* Something that can be watched has come to pass. */
+void ls_memory_ring_watchers(struct ls_memory_home *h);
+struct ls_memory_watcher *ls_memory_watcher_find(const struct ls_memory_home *h, const char *name);
+void ls_memory_watcher_free(struct ls_memory_watcher *w);
+void ls_memory_notes_free(struct ls_memory_notes *notes);
 
 /* Frees everything in it. */
 void ls_memory_home_clear(struct ls_memory_home *h);

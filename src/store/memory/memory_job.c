@@ -50,6 +50,7 @@ void ls_memory_job_unmake(struct ls_memory_job *j)
     lb_free(j->body.p);
     lb_free(j->history.p);
     lb_free(j->result.p);
+    ls_memory_notes_free(j->notes);
     lb_free(j);
 }
 
@@ -106,6 +107,21 @@ static void count_end(struct ls_memory_job *j, enum lade_state to)
     release_lock(j, true);
 }
 
+/* The event of a job that has just come into its state, and whom that wakes. */
+static void tell(struct ls_memory_home *h, const struct ls_memory_job *j, int64_t now_ms)
+{
+    static const enum lade_event_type type_of[LADE_N_STATES] = {
+        [LADE_STATE_READY] = LADE_EVENT_WAITING,       [LADE_STATE_RETRYING] = LADE_EVENT_RETRYING,
+        [LADE_STATE_COMPLETED] = LADE_EVENT_COMPLETED, [LADE_STATE_DEAD] = LADE_EVENT_DEAD,
+        [LADE_STATE_CANCELLED] = LADE_EVENT_CANCELLED,
+    };
+
+    if (type_of[j->state] != 0)
+        ls_memory_event_job(h, j, (struct lq_ev){.type = type_of[j->state]}, now_ms);
+    if (ls_memory_state_is_ended(j->state))
+        ls_memory_ring_watchers(h);
+}
+
 void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
                         int64_t run_at_ms, int64_t now_ms)
 {
@@ -129,6 +145,7 @@ void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum 
         j->run_at_ms = major = run_at_ms;
     }
     put_in(j, to, major, ++h->sequence);
+    tell(h, j, now_ms);
 }
 
 void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
@@ -137,12 +154,19 @@ void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, 
     end_lease(h, j);
     j->ready_ms = now_ms;
     put_in(j, LADE_STATE_READY, j->level, -++h->sequence);
+    tell(h, j, now_ms);
 }
 
 void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
                          struct ls_memory_worker *owner, int64_t now_ms)
 {
     enum ls_memory_mark mark = j->mark; /* what an operator wants outlives a change of owner */
+    if (j->owner)
+        ls_memory_event_job(
+            h, j, (struct lq_ev){.type = LADE_EVENT_STALLED, .reason = lb_slice_str(j->owner->id)},
+            now_ms);
+    else
+        ls_memory_event_job(h, j, (struct lq_ev){.type = LADE_EVENT_ACTIVE}, now_ms);
     take_out(j);
     release_lock(j, false);
     end_lease(h, j);
@@ -169,6 +193,7 @@ static void forget(struct ls_memory_home *h, struct ls_memory_job *j)
     take_out(j);
     release_lock(j, true);
     end_lease(h, j);
+    ls_memory_ring_watchers(h);
     (void)lb_map_del(&j->queue->jobs, lb_slice_str(j->id));
 }
 

@@ -57,6 +57,19 @@ int ls_memory_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node,
                           size_t max, struct lq_input_vec *out, lade_err *err);
 int ls_memory_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                        lade_err *err);
+int ls_memory_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
+                      struct lb_arena *arena, struct lq_result *out, lade_err *err);
+int ls_memory_watch(struct lq_store *s, const char *waiter, struct lq_watch *it, size_t n,
+                    lade_err *err);
+void ls_memory_unwatch(struct lq_store *s, const char *waiter, struct lq_lanes lanes);
+int ls_memory_say(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err);
+int ls_memory_words(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_words *out,
+                    lade_err *err);
+int ls_memory_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err);
+int ls_memory_events_get(struct lq_store *s, const char *queue, lade_events_info *out,
+                         lade_err *err);
+int ls_memory_event_read(struct lq_store *s, const char *queue, uint64_t after, size_t max,
+                         struct lq_event_vec *out, lade_err *err);
 
 /* Between the files of ops, all with the home's lock held. */
 struct ls_memory_job;

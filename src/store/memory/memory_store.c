@@ -40,6 +40,7 @@ static struct ls_memory_home *make_home(const char *name)
     lr_cond_init(&h->woken);
     lb_list_init(&h->workers_list);
     lb_list_init(&h->flows_list);
+    lb_list_init(&h->watchers);
     for (int i = 0; i < LADE_N_FLOW_STATES; i++)
         lb_list_init(&h->flows_in[i].list);
     lb_list_init(&h->in_registry);
@@ -125,4 +126,12 @@ const struct lq_store_ops ls_memory_ops = {
     .flow_list = ls_memory_flow_list,
     .flow_inputs = ls_memory_flow_inputs,
     .flow_act = ls_memory_flow_act,
+    .results = ls_memory_results,
+    .watch = ls_memory_watch,
+    .unwatch = ls_memory_unwatch,
+    .say = ls_memory_say,
+    .words = ls_memory_words,
+    .events_set = ls_memory_events_set,
+    .events_get = ls_memory_events_get,
+    .event_read = ls_memory_event_read,
 };

@@ -136,6 +136,9 @@ int ls_memory_pause(struct lq_store *s, const char *queue, bool paused, lade_err
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     struct ls_memory_queue *q = ls_memory_queue_make(h, queue);
     if (q) {
+        enum lade_event_type type = paused ? LADE_EVENT_PAUSED : LADE_EVENT_RESUMED;
+        if (q->paused != paused)
+            ls_memory_event(h, q, &(struct lq_ev){.type = type}, now);
         q->paused = paused;
         /* All of them: each looks for itself, also for what is due there next. */
         ls_memory_queue_wake(h, q, h->workers.n);
@@ -155,6 +158,8 @@ int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err)
         rc = ls_memory_queue_jobs(q) > 0 ? LADE_WRONG_STATE : LADE_DONE;
     if (q && rc == LADE_DONE) {
         ls_memory_lock_expire(q, INT64_MAX);
+        ls_memory_stream_clear(q);
+        ls_memory_ring_watchers(h);
         q->made = q->paused = false;
         q->total_enqueued = q->total_completed = q->total_failed = q->total_dead = 0;
     }

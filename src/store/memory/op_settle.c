@@ -91,6 +91,13 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
     enum lq_reason reason;
     enum lq_to to = decide(j, it, &reason);
     const struct lq_death *death = j->mark == LS_MEMORY_UNMARKED ? it->death : NULL;
+    h->settling = it;
+    h->settling_as = reason;
+    if (it->failed)
+        ls_memory_event_job(
+            h, j,
+            (struct lq_ev){.type = LADE_EVENT_FAILED, .value = it->took_us, .reason = it->error},
+            now_ms);
     q->total_failed += it->failed;
     if (it->history.n > 0) {
         lb_free(j->history.p);
@@ -124,6 +131,7 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
         ls_memory_job_drop(h, j);
         break;
     }
+    h->settling = NULL;
     return to;
 }
 

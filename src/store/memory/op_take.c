@@ -79,12 +79,14 @@ static bool take_from(struct lq_store *s, const struct lq_take *take, uint32_t l
         return true;
     (void)ls_memory_queue_promote(h, q, now_ms, LQ_TAKE_MAX);
     struct ls_memory_worker *w = ls_memory_worker_find(h, take->worker);
-    struct ls_memory_node *first;
-    for (size_t n = 0; n < max && (first = ls_memory_order_first(&q->order[LADE_STATE_READY]));
-         n++) {
+    struct ls_memory_node *first = NULL;
+    size_t n = 0;
+    for (; n < max && (first = ls_memory_order_first(&q->order[LADE_STATE_READY])); n++) {
         if (!hand_out(s, ls_memory_job_of(first), w, lane, out, now_ms))
             return false;
     }
+    if (n > 0 && q->order[LADE_STATE_READY].n == 0)
+        ls_memory_event(h, q, &(struct lq_ev){.type = LADE_EVENT_DRAINED}, now_ms);
     return true;
 }
 

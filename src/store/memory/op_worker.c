@@ -166,6 +166,20 @@ int ls_memory_leave(struct lq_store *s, const char *worker, struct lq_lanes lane
     return LADE_DONE;
 }
 
+/* One that watches, with the lock held. */
+static int wait_watching(struct ls_memory_home *h, const char *name, int64_t deadline)
+{
+    struct ls_memory_watcher *w;
+    bool in_time = true;
+    while ((w = ls_memory_watcher_find(h, name)) && !w->woken && in_time)
+        in_time = lr_cond_wait(&h->woken, &h->lock, deadline);
+    if (w && !w->woken)
+        return LADE_EMPTY;
+    if (w)
+        w->woken = false;
+    return LADE_DONE;
+}
+
 int ls_memory_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes, int64_t deadline,
                    lade_err *err)
 {
@@ -175,6 +189,11 @@ int ls_memory_wait(struct lq_store *s, const char *worker, struct lq_lanes lanes
     struct ls_memory_worker *w;
     bool in_time = true;
     lr_mutex_lock(&h->lock);
+    if (ls_memory_watcher_find(h, worker)) {
+        int rc = wait_watching(h, worker, deadline);
+        lr_mutex_unlock(&h->lock);
+        return rc;
+    }
     while ((w = ls_memory_worker_find(h, worker)) && w->registered && !w->woken && in_time)
         in_time = lr_cond_wait(&h->woken, &h->lock, deadline);
     bool woken = !w || !w->registered || w->woken;
@@ -189,10 +208,13 @@ void ls_memory_wake(struct lq_store *s, const char *worker)
     struct ls_memory_home *h = ls_memory_home_of(s);
     lr_mutex_lock(&h->lock);
     struct ls_memory_worker *w = ls_memory_worker_find(h, worker);
-    if (w) {
+    struct ls_memory_watcher *watcher = ls_memory_watcher_find(h, worker);
+    if (w)
         w->woken = true;
+    if (watcher)
+        watcher->woken = true;
+    if (w || watcher)
         lr_cond_wake_all(&h->woken);
-    }
     lr_mutex_unlock(&h->lock);
 }
 

@@ -14,10 +14,11 @@
 #include "base/err.h"
 #include "rt/seam.h"
 
-extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[];
+extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[],
+    ls_sqlite_schema_0004[];
 
 static const char *const steps[] = {ls_sqlite_schema_0001, ls_sqlite_schema_0002,
-                                    ls_sqlite_schema_0003};
+                                    ls_sqlite_schema_0003, ls_sqlite_schema_0004};
 
 _Static_assert(LB_ARRAY_LEN(steps) == LS_SQLITE_SCHEMA, "one step for each version");
 

@@ -138,6 +138,47 @@ static void a_damaged_file_is_told(void **state)
     assert_non_null(strstr(sk.err.text, "damaged"));
 }
 
+extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[];
+
+/* A file as schema 2 left it, with three jobs in `default`. */
+static void a_file_of_schema_2_gets_the_tables_of_events_and_keeps_its_jobs(void **state)
+{
+    (void)state;
+    run_sql(ls_sqlite_schema_0001);
+    run_sql(ls_sqlite_schema_0002);
+    run_sql("INSERT INTO queue (num, name, next, ready, total_enqueued) VALUES (1, 'q', 10, 3, 3);"
+            "INSERT INTO job (seq, queue, id, body) VALUES (1, 1, 'a', x'013461'), "
+            "(2, 1, 'b', x'013462'), (3, 1, 'c', x'013463');"
+            "INSERT INTO run VALUES (1, 3, 1, 1, 4, 7, 4, 1000, NULL, 0, 32);"
+            "PRAGMA application_id = 1818322021; PRAGMA user_version = 2");
+    struct lq_store *s = sk_open();
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 3);
+    assert_int_equal(sk_check(s), 0);
+    assert_int_equal(lq_events_set(s, "q", 10, &sk.err), 0);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("SELECT events FROM queue"), 10);
+    assert_int_equal(ask("SELECT count(*) FROM event"), 1);
+}
+
+/* chasqui 57 */
+static void an_event_that_cannot_be_written_fails_no_job(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    assert_int_equal(lq_events_set(s, "q", 10, &sk.err), 0);
+    run_sql("CREATE TRIGGER spoiler BEFORE INSERT ON event BEGIN SELECT raise(ABORT, 'no'); END");
+    sk_put(s, "a", 3);
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 3);
+    assert_int_equal(sk_check(s), 0);
+    run_sql("DROP TRIGGER spoiler");
+    sk_put(s, "b", 3);
+    assert_int_equal(ask("SELECT sum(n) FROM event"), 3);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+}
+
 static int open_and_put(const char *arg)
 {
     struct lq_store *s;
@@ -165,8 +206,6 @@ static void several_processes_may_make_the_file_at_once(void **state)
         assert_int_equal(unlink(sk.path), 0);
     }
 }
-
-extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[];
 
 /* A file as schema 2 left it: three dead jobs, two of them in one stretch, one ready, and a key held until done for an hour. */
 static void make_schema_2(void)
@@ -219,6 +258,8 @@ int main(void)
         SK_TEST(a_file_of_a_newer_version_is_refused),
         SK_TEST(a_damaged_file_is_told),
         SK_TEST(the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out),
+        SK_TEST(a_file_of_schema_2_gets_the_tables_of_events_and_keeps_its_jobs),
+        SK_TEST(an_event_that_cannot_be_written_fails_no_job),
         SK_TEST(several_processes_may_make_the_file_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -265,6 +266,9 @@ static int run_pause(struct ls_sqlite_tx *tx, void *arg)
     int rc = ls_sqlite_tx_queue_make(tx, p->queue, &q);
     if (rc < 0)
         return rc;
+    if (q->paused != p->paused && q->events > 0)
+        ls_sqlite_event(
+            tx, q, &(struct lq_ev){.type = p->paused ? LADE_EVENT_PAUSED : LADE_EVENT_RESUMED});
     q->paused = p->paused;
     q->dirty = q->ring_all =
         true; /* each idle worker looks anew, also for what is due there next */
@@ -298,6 +302,8 @@ static int run_forget(struct ls_sqlite_tx *tx, void *arg)
             return LADE_WRONG_STATE;
     }
     rc = del_queue(tx, LS_SQLITE_LOCK_DEL_QUEUE, q->num);
+    if (rc == 0 && q->events > 0)
+        rc = ls_sqlite_events_drop(tx, q);
     if (rc == 0)
         rc = del_queue(tx, LS_SQLITE_QUEUE_DEL, q->num);
     if (rc == 0)

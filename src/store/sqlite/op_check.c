@@ -200,6 +200,15 @@ static int check_all(struct check *c)
     if (rc == 0)
         rc = ls_sqlite_flows_check(&c->tx, c->report, c->ctx);
     if (rc == 0)
+        rc = check_none(c, LS_SQLITE_EVENT_BAD,
+                        "a stream of events is on without a row, or off with one", false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_EVENT_HOLE, "numbers of events are missing before", false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_NOTE_LOOSE, "a note is of a job that is gone", false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_LINE_LOOSE, "log lines are of a job without a note", false);
+    if (rc == 0)
         rc = check_none(c, LS_SQLITE_STOP_LOOSE, "a stop request has no worker", true);
     ls_sqlite_tx_rollback(&c->tx);
     return rc;

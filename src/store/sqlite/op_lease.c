@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -459,8 +460,11 @@ static int reclaim_run(struct ls_sqlite_tx *tx, struct reclaim *w, const struct 
     part.flags = r->flags & (LS_SQLITE_KILL | LS_SQLITE_CANCEL);
     if (rc == 0)
         rc = ls_sqlite_run_add(tx, q, &part);
+    size_t first = w->take.out->n;
     if (rc == 0)
         rc = ls_sqlite_take_read(tx, &w->take, &part, lane, &as);
+    for (size_t i = first; q->events > 0 && rc == 0 && i < w->take.out->n; i++)
+        ls_sqlite_event_taken(tx, q, &w->take.out->job[i], LADE_EVENT_STALLED);
     if (rc == 0)
         rc = pass_mark(tx, q, r, &part, w->take.out->job[w->take.out->n - 1].id);
     LB_FAULT("sqlite.reclaim.run");

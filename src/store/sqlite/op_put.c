@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/feed.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -33,7 +34,10 @@ static int flush(struct ls_sqlite_tx *tx, struct put *p)
         ls_sqlite_run_to_due(tx, p->q, &r, LADE_STATE_SCHEDULED, r.rank);
     else
         ls_sqlite_run_to_ready(tx, p->q, &r);
-    return ls_sqlite_run_add(tx, p->q, &r);
+    tx->quiet++;
+    int rc = ls_sqlite_run_add(tx, p->q, &r);
+    tx->quiet--;
+    return rc;
 }
 
 static int read_next_seq(struct ls_sqlite_tx *tx)
@@ -165,6 +169,11 @@ static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *
 {
     int64_t due_ms = due_of(tx, it);
     bool due = due_ms > tx->now_ms;
+    if (q->events > 0 && !due)
+        ls_sqlite_event(tx, q,
+                        &(struct lq_ev){.type = LADE_EVENT_WAITING,
+                                        .job = it->id,
+                                        .kind = lq_body_kind(it->body)});
     int64_t rank = due ? due_ms : it->level;
     struct ls_sqlite_run *open = &p->open;
     if (open->n > 0 && p->q == q && p->due == due && open->rank == rank &&

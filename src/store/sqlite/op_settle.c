@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -152,8 +153,12 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
     for (size_t i = 0; i < k && rc == 0 && ended.to == LQ_TO_DEAD; i++)
         rc = ls_sqlite_death_add(tx, q, part.job + (int64_t)i, ended.reason,
                                  killed ? NULL : it[i].death);
+    if (rc == 0 && q->events > 0)
+        ls_sqlite_event_settled(tx, q, it, k, &ended);
+    tx->quiet++;
     if (rc == 0)
         rc = send(tx, q, &part, &ended);
+    tx->quiet--;
     return rc < 0 ? rc : tell_flows(&s->flows, it, k, ended.to);
 }
 

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -79,9 +80,12 @@ static int lease(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct ls_sq
     if (taken->n == 0)
         return 0;
     ls_sqlite_run_to_active(tx, q, taken, t->worker);
+    size_t first = t->out->n;
     int rc = ls_sqlite_run_add(tx, q, taken);
     if (rc == 0)
         rc = ls_sqlite_take_read(tx, t, taken, lane, &(struct lq_leased){0});
+    for (size_t i = first; q->events > 0 && rc == 0 && i < t->out->n; i++)
+        ls_sqlite_event_taken(tx, q, &t->out->job[i], LADE_EVENT_ACTIVE);
     if (rc == 0)
         rc = ls_sqlite_locks_start(tx, taken->job, taken->n);
     taken->n = 0;
@@ -94,6 +98,7 @@ static int take_lane(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct l
 {
     struct ls_sqlite_run taken = {0};
     size_t left = t->max - (t->out->n - t->before);
+    size_t before = left;
     int rc = 0;
     while (left > 0 && rc == 0) {
         struct ls_sqlite_run r;
@@ -112,9 +117,11 @@ static int take_lane(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct l
             taken = ls_sqlite_run_part(&r, 0, k);
         left -= (size_t)k;
     }
-    if (rc < 0)
-        return rc;
-    return lease(tx, t, q, lane, &taken);
+    if (rc >= 0)
+        rc = lease(tx, t, q, lane, &taken);
+    if (rc == 0 && q->events > 0 && left < before && q->count[LADE_STATE_READY] == 0)
+        ls_sqlite_event(tx, q, &(struct lq_ev){.type = LADE_EVENT_DRAINED});
+    return rc;
 }
 
 static int take_lanes(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t)

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/sqlite_impl.h"
 
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
@@ -201,7 +202,9 @@ int ls_sqlite_run_add(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     q->count[r->state] += r->n;
     q->dirty = true;
     struct ls_sqlite_run before;
-    int rc = ls_sqlite_run_of(tx, r->job - 1, &before);
+    int rc = q->events > 0 && tx->quiet == 0 ? ls_sqlite_event_run(tx, q, r) : 0;
+    if (rc == 0)
+        rc = ls_sqlite_run_of(tx, r->job - 1, &before);
     if (rc < 0)
         return rc;
     if (rc == 0 && continues(&before, r))
@@ -285,6 +288,24 @@ static int change_jobs(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_
     return ls_sqlite_tx_do(tx, st);
 }
 
+/* Most files hold nothing that a handler said: as below. */
+static int free_notes(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
+{
+    if (tx->notes < 0) {
+        sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_NOTE_ANY);
+        int rc = ls_sqlite_tx_step(tx, st);
+        if (rc < 0)
+            return rc;
+        if (rc == 1)
+            (void)sqlite3_reset(st);
+        tx->notes = rc;
+    }
+    if (tx->notes == 0)
+        return 0;
+    int rc = change_jobs(tx, LS_SQLITE_NOTE_DEL, seq, n);
+    return rc < 0 ? rc : change_jobs(tx, LS_SQLITE_LINE_DEL, seq, n);
+}
+
 /* Most files hold no unique key at all: one look in a transaction saves a look for each stretch. */
 static int free_locks(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t seq, int64_t n)
 {
@@ -304,6 +325,7 @@ int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                            struct ls_sqlite_run *r, enum lade_state state, enum lq_reason reason)
 {
     enter(tx, q, r, state);
+    tx->ended = true;
     if (state == LADE_STATE_COMPLETED)
         q->total[LS_SQLITE_COMPLETED] += r->n;
     if (state == LADE_STATE_DEAD) {
@@ -321,6 +343,9 @@ int ls_sqlite_locks_start(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
 int ls_sqlite_jobs_del(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
 {
     int rc = free_locks(tx, LS_SQLITE_LOCK_FREE, seq, n);
+    tx->ended = true;
+    if (rc == 0)
+        rc = free_notes(tx, seq, n);
     return rc < 0 ? rc : change_jobs(tx, LS_SQLITE_JOB_DEL, seq, n);
 }
 

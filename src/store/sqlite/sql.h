@@ -10,7 +10,7 @@
 #define LS_SQLITE_RUN "job, n, queue, state, rank, pos, level, at, worker, flags, reason"
 #define LS_SQLITE_QUEUE                                                                   \
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
-    "total_enqueued, total_completed, total_failed, total_dead, name"
+    "total_enqueued, total_completed, total_failed, total_dead, name, events"
 
 #define LS_SQLITE_FLOW \
     "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
@@ -73,6 +73,38 @@
     X(RUN_SET_N, "UPDATE run SET n = ?2 WHERE job = ?1")                                           \
     X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
     X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
+    /* events */                                                                                   \
+    X(EVENTS_SET, "UPDATE queue SET events = ?2 WHERE num = ?1")                                   \
+    X(EVENT_LAST, "SELECT last FROM event WHERE queue = ?1 ORDER BY last DESC LIMIT 1")            \
+    X(EVENT_FIRST, "SELECT last - n + 1 FROM event WHERE queue = ?1 ORDER BY last LIMIT 1")        \
+    X(EVENT_ADD, "INSERT INTO event (queue, last, n, at, data) VALUES (?1, ?2, ?3, ?4, ?5)")       \
+    X(EVENT_TRIM, "DELETE FROM event WHERE queue = ?1 AND last <= ?2")                             \
+    X(EVENT_READ, "SELECT last, n, at, data FROM event WHERE queue = ?1 AND last > ?2 "            \
+                  "ORDER BY last")                                                                 \
+    X(EVENT_JOBS, "SELECT id, substr(body, 1, 160), substr(history, 1, 6) FROM job "               \
+                  "WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                                      \
+    X(EVENT_BAD, "SELECT q.num, q.name FROM queue q WHERE (q.events > 0) <> "                      \
+                 "EXISTS (SELECT 1 FROM event e WHERE e.queue = q.num)")                           \
+    X(EVENT_HOLE, "SELECT queue, last FROM (SELECT queue, last, last - n AS before, "              \
+                  "lag(last) OVER (PARTITION BY queue ORDER BY last) AS prev FROM event) "         \
+                  "WHERE prev IS NOT NULL AND prev <> before")                                     \
+    /* what handlers said */                                                                       \
+    X(NOTE_ANY, "SELECT 1 FROM note LIMIT 1")                                                      \
+    X(NOTE_GET, "SELECT percent, at, text, lines FROM note WHERE job = ?1")                        \
+    X(NOTE_SET, "INSERT OR REPLACE INTO note (job, percent, at, text, lines) "                     \
+                "VALUES (?1, ?2, ?3, ?4, ?5)")                                                     \
+    X(NOTE_DEL, "DELETE FROM note WHERE job BETWEEN ?1 AND ?2")                                    \
+    X(NOTE_LOOSE, "SELECT 0, n.job FROM note n LEFT JOIN job j ON j.seq = n.job "                  \
+                  "WHERE j.seq IS NULL")                                                           \
+    X(LINE_ADD, "INSERT INTO line (job, num, at, text) VALUES (?1, ?2, ?3, ?4)")                   \
+    X(LINE_TRIM, "DELETE FROM line WHERE job = ?1 AND num <= ?2")                                  \
+    X(LINE_COUNT, "SELECT count(*) FROM line WHERE job = ?1")                                      \
+    X(LINE_GET, "SELECT num, at, text FROM line WHERE job = ?1 ORDER BY num LIMIT ?3 OFFSET ?2")   \
+    X(LINE_DEL, "DELETE FROM line WHERE job BETWEEN ?1 AND ?2")                                    \
+    X(LINE_LOOSE, "SELECT 0, l.job FROM line l LEFT JOIN note n ON n.job = l.job "                 \
+                  "WHERE n.job IS NULL")                                                           \
+    /* results */                                                                                  \
+    X(JOB_RESULT, "SELECT result FROM job WHERE seq = ?1")                                         \
     /* unique locks */                                                                             \
     X(LOCK_ANY, "SELECT 1 FROM lock LIMIT 1")                                                      \
     X(LOCK_GET, "SELECT id, expires, job, until, first, trails FROM lock "                         \

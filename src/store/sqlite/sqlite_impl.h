@@ -2,6 +2,7 @@
 #ifndef LADE_SQLITE_IMPL_H
 #define LADE_SQLITE_IMPL_H
 
+#include "queue/event.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/sqlite/db.h"
@@ -107,5 +108,18 @@ int ls_sqlite_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node,
                           size_t max, struct lq_input_vec *out, lade_err *err);
 int ls_sqlite_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                        lade_err *err);
+int ls_sqlite_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
+                      struct lb_arena *arena, struct lq_result *out, lade_err *err);
+int ls_sqlite_watch(struct lq_store *s, const char *waiter, struct lq_watch *it, size_t n,
+                    lade_err *err);
+void ls_sqlite_unwatch(struct lq_store *s, const char *waiter, struct lq_lanes lanes);
+int ls_sqlite_say(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err);
+int ls_sqlite_words(struct lq_store *s, const char *queue, struct lb_slice id, struct lq_words *out,
+                    lade_err *err);
+int ls_sqlite_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err);
+int ls_sqlite_events_get(struct lq_store *s, const char *queue, lade_events_info *out,
+                         lade_err *err);
+int ls_sqlite_event_read(struct lq_store *s, const char *queue, uint64_t after, size_t max,
+                         struct lq_event_vec *out, lade_err *err);
 
 #endif

@@ -177,5 +177,13 @@ const struct lq_store_ops ls_sqlite_ops = {
     .flow_list = ls_sqlite_flow_list,
     .flow_inputs = ls_sqlite_flow_inputs,
     .flow_act = ls_sqlite_flow_act,
+    .results = ls_sqlite_results,
+    .watch = ls_sqlite_watch,
+    .unwatch = ls_sqlite_unwatch,
+    .say = ls_sqlite_say,
+    .words = ls_sqlite_words,
+    .events_set = ls_sqlite_events_set,
+    .events_get = ls_sqlite_events_get,
+    .event_read = ls_sqlite_event_read,
     .notice = take_notice,
 };

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/log.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -15,7 +16,7 @@ void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_s
     lb_arena_init(&tx->arena);
     lb_arena_init(&tx->kept);
     lb_map_init(&tx->queues);
-    tx->locks = -1;
+    tx->locks = tx->notes = -1;
 }
 
 void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
@@ -55,11 +56,14 @@ int ls_sqlite_tx_step(struct ls_sqlite_tx *tx, sqlite3_stmt *st)
 static void leave_queues(struct ls_sqlite_tx *tx)
 {
     for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
-        q->touched = q->dirty = q->ring_all = false;
+        q->touched = q->dirty = q->ring_all = q->ring_watchers = false;
+        q->batch = (struct ls_sqlite_batch){0};
         q->ring = 0;
         q->ring_due = 0;
     }
     tx->list = tx->last = NULL;
+    tx->ended = false;
+    tx->quiet = 0;
     tx->grows = false;
     lb_arena_reset(&tx->arena);
 }
@@ -75,7 +79,7 @@ static void forget_all(struct ls_sqlite_tx *tx)
     memset(tx->run, 0, sizeof(tx->run));
     tx->worker.id[0] = 0;
     tx->next_seq = 0;
-    tx->locks = -1;
+    tx->locks = tx->notes = -1;
     tx->keeps = false;
 }
 
@@ -130,6 +134,8 @@ int ls_sqlite_tx_write(struct ls_sqlite_tx *tx)
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
         if (q->dirty)
             rc = write_queue(tx, q);
+        if (rc == 0)
+            rc = ls_sqlite_events_write(tx, q);
     }
     return rc;
 }
@@ -175,6 +181,8 @@ void ls_sqlite_tx_ring(struct ls_sqlite_tx *tx)
             ls_sqlite_waiters_ring(&tx->s->waiters, q->name, q->ring);
         if (q->ring_due > 0)
             ls_sqlite_waiters_ring_due(&tx->s->waiters, q->name, q->ring_due);
+        if (tx->ended || q->ring_watchers)
+            ls_sqlite_ring_watchers(tx->s, q->name);
     }
 }
 
@@ -193,6 +201,7 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
     if (n > 0)
         memcpy(q->name, name.p, n);
     q->name[n] = 0;
+    q->events = sqlite3_column_int64(st, i + 1);
 }
 
 static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)

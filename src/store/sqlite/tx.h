@@ -30,10 +30,20 @@ struct ls_sqlite_queue {
     /* Of the open transaction. */
     bool touched; /* in tx->list */
     bool dirty;
+    /* Its stream: see events.h. */
+    int64_t events; /* how many it keeps; 0 = it has none */
+
+    struct ls_sqlite_batch {
+        uint8_t *p; /* in the transaction's arena */
+        size_t n, cap;
+        int64_t events;
+    } batch;
+
     /* To wake after the commit. */
     size_t ring;                  /* jobs that became ready */
     bool ring_all;                /* resumed */
     int64_t ring_due;             /* a job that is due then was added; 0 = none */
+    bool ring_watchers;           /* something that is watched came: events, what a handler says */
     struct ls_sqlite_queue *link; /* of tx->list */
     struct ls_sqlite_queue *next_kept;
 };
@@ -68,6 +78,10 @@ struct ls_sqlite_tx {
     bool keeps; /* `version` is that after our last commit */
     uint32_t version;
     int64_t next_seq; /* of the next job; 0 = not read yet */
+    bool ended;       /* jobs ended or are gone: who waits for one is rung */
+    int notes;        /* as locks: is there what a handler said */
+    int quiet;        /* > 0: ls_sqlite_run_add makes no events, its caller does */
+    bool mute;        /* none at all: they did not fit on the disk */
     int locks;        /* is any unique key held: 1, 0, or -1 = not looked yet */
     struct lb_arena kept;
     struct lb_map queues; /* by name; values in `kept` */

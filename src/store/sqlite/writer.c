@@ -104,7 +104,11 @@ static int try_again(struct ls_sqlite_writer *w, struct request *r)
 {
     lb_err_clear(r->err);
     int rc = begin(w, r);
-    return rc < 0 ? rc : try_alone(w, r);
+    w->tx.mute = true; /* events are the first that a full disk does without */
+    if (rc == 0)
+        rc = try_alone(w, r);
+    w->tx.mute = false;
+    return rc;
 }
 
 static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
