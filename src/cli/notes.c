@@ -25,7 +25,7 @@ static int read_notes(const struct cli *c, const lade_job_view *v, size_t limit,
 {
     *out = NULL;
     int rc = lade_job_get_notes(c->q, v->queue, v->id, -(int64_t)limit, limit, false, out, err);
-    return rc < 0 && rc != -LADE_EUNSUPPORTED ? rc : 0;
+    return rc < 0 ? rc : 0;
 }
 
 int cli_notes_print(const struct cli *c, const lade_job_view *v, lade_err *err)

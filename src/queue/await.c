@@ -62,7 +62,6 @@ int lade_result_get_many(lade *q, const char *queue, const char *const *ids, siz
                          lade_result_view **out, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "results");
-    LQ_REFUSE_LACKING(q, "results");
     LQ_REFUSE_NULL(ids, "results");
     LQ_REFUSE_NULL(out, "results");
     if (n == 0 || n > LADE_RESULTS_MAX)
@@ -102,7 +101,6 @@ void lade_waiter_close(lade_waiter *w)
 static int check_wait(lade *q, const char *queue, const char *id, int64_t timeout, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "wait");
-    LQ_REFUSE_LACKING(q, "wait");
     int rc = lq_queue_check(queue, "wait", err);
     if (rc == 0)
         rc = lq_id_check(id, "wait", err);
@@ -200,7 +198,6 @@ int lade_job_get_notes(lade *q, const char *queue, const char *id, int64_t start
                        bool newest_first, lade_job_notes **out, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "notes");
-    LQ_REFUSE_LACKING(q, "notes");
     LQ_REFUSE_NULL(out, "notes");
     int rc = lq_queue_check(queue, "notes", err);
     if (rc == 0)

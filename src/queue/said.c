@@ -118,8 +118,6 @@ static int finish_saying(struct lq_said *s)
 
 static int begin_saying(lade_job *job, struct lq_said **out)
 {
-    if (!job->worker->q->store->ops->say)
-        return -LADE_EUNSUPPORTED;
     struct lq_said *s = job->said ? job->said : make_said(job);
     if (!s)
         return -LADE_ENOMEM;

@@ -17,6 +17,10 @@
     X(SETTLE, settle, 0)                           \
     X(BEGIN, begin, 0)                             \
     X(NOTE, note, 0)                               \
+    X(WATCH, watch, 0)                             \
+    X(SAY, say, 0)                                 \
+    X(WORDS, words, LS_REDIS_SCRIPT_READS)         \
+    X(RESULTS, results, LS_REDIS_SCRIPT_READS)     \
     X(RENEW, renew, 0)                             \
     X(LEAVE, leave, 0)                             \
     X(RECLAIM, reclaim, 0)                         \
@@ -476,6 +480,11 @@ const struct lq_store_ops ls_redis_ops = {
     .settle_take = ls_redis_settle_take,
     .begin = ls_redis_begin,
     .note = ls_redis_note,
+    .results = ls_redis_results,
+    .watch = ls_redis_watch,
+    .unwatch = ls_redis_unwatch,
+    .say = ls_redis_say,
+    .words = ls_redis_words,
     .renew = ls_redis_renew,
     .leave = ls_redis_leave,
     .reclaim = ls_redis_reclaim,

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
+#include "queue/event.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/redis/conn.h"
@@ -24,6 +25,10 @@ enum ls_redis_lua {
     LS_REDIS_LUA_SETTLE,
     LS_REDIS_LUA_BEGIN,
     LS_REDIS_LUA_NOTE,
+    LS_REDIS_LUA_WATCH,
+    LS_REDIS_LUA_SAY,
+    LS_REDIS_LUA_WORDS,
+    LS_REDIS_LUA_RESULTS,
     LS_REDIS_LUA_RENEW,
     LS_REDIS_LUA_LEAVE,
     LS_REDIS_LUA_RECLAIM,
@@ -203,6 +208,16 @@ int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_
 LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups,
                                       struct lq_lanes lanes, struct lq_leased_vec *out,
                                       lade_err *err);
+
+/* op_await.c */
+int ls_redis_results(struct lq_store *base, const char *queue, const struct lb_slice *id, size_t n,
+                     struct lb_arena *arena, struct lq_result *out, lade_err *err);
+int ls_redis_watch(struct lq_store *base, const char *waiter, struct lq_watch *it, size_t n,
+                   lade_err *err);
+void ls_redis_unwatch(struct lq_store *base, const char *waiter, struct lq_lanes lanes);
+int ls_redis_say(struct lq_store *base, struct lq_say *it, size_t n, lade_err *err);
+int ls_redis_words(struct lq_store *base, const char *queue, struct lb_slice id,
+                   struct lq_words *out, lade_err *err);
 
 /* op_flow.c */
 int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err);

@@ -105,6 +105,7 @@ local function finish(id, state, level, where)
         call('ZADD', P .. 'cancelled', now, id)
         call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
     end
+    heed_one(P, id)
     return DONE
 end
 
@@ -121,6 +122,7 @@ local function remove(id, state, level, where)
         unlink(id, state, level)
     end
     drop(P, {id}, 1, 1)
+    heed_one(P, id)
     return DONE
 end
 

@@ -211,6 +211,7 @@ local function stop_job(f, node)
     forget_since(P, {id}, 1, 1)
     call('ZADD', P .. 'cancelled', now, id)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
+    heed_one(P, id)
 end
 
 -- Runs again: as the job that is there, or as a new one.

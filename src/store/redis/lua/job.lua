@@ -145,6 +145,13 @@ local function drop(P, ids, a, b)
     if locks > 0 then
         spread('HDEL', P .. 'uk', ids, a, b)
     end
+    if call('HLEN', P .. 'said') > 0 then
+        for i = a, b do
+            if call('HDEL', P .. 'said', ids[i]) == 1 then
+                call('DEL', P .. 'log:' .. ids[i])
+            end
+        end
+    end
 end
 
 -- Removes popped jobs, which stand in no list any more.

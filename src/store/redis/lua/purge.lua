@@ -21,6 +21,7 @@ local function op_purge(keys, argv)
     local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc')
     check_format(meta[1])
     local n = 0
+    heed_all(P) -- they look when this is done
     if state == 'ready' then
         local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
         for i = 1, #levels do

@@ -18,6 +18,7 @@ local known_key, tags, known -- what earlier calls had settled: "P set:client:",
 local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
 local ends -- of jobs with details
+local heeded -- ids of jobs of packs that ended, nil while nobody waits
 
 local function new_ends()
     return {hist = {}, dead = {}, cancelled = {}, gone = {}, ended = {}, retrying = {}, scheduled = {}, ready = {},
@@ -148,6 +149,11 @@ end
 
 local function complete_run(p, from, to, fence, worker)
     local n_jobs, entry = to - from, entry_of(p.name, from, to)
+    if heeded then
+        for place = from, to - 1 do
+            heeded[#heeded + 1] = id_at(p.name, place)
+        end
+    end
     if keep_done > 0 then
         set_state(p, from, to, 'c' .. now)
         n_entries = n_entries + 1
@@ -335,8 +341,9 @@ local function op_settle(keys, argv)
 
     -- Reads all that will be written, so that a foreign key stops us here.
     local leases = fetch('HMGET', P .. 'lease', argv, ids_at + 1, ids_at + n)
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc', 'wt')
     check_format(meta[1])
+    heeded = meta[5] and {} or nil
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     call('HLEN', P .. 'fin')
@@ -384,6 +391,10 @@ local function op_settle(keys, argv)
         write_ends(tonumber(argv[6]), meta[2], was_due)
     end
     flush(P)
+    if heeded then
+        heed(P, settled)
+        heed(P, heeded)
+    end
     if note_end then
         tell_flows(P)
         flow_retain(keep_done, tonumber(argv[6]))

@@ -8,7 +8,7 @@ local function is_foreign(key, kind)
 end
 
 local kinds = {jobs = 'hash', pack = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
-               mark = 'hash', meta = 'hash', since = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
+               mark = 'hash', meta = 'hash', since = 'hash', said = 'hash', waits = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
                workers = 'zset', ttl = 'zset', completed = 'list', idle = 'set'}
 
 local function op_types(keys, argv)

@@ -1,0 +1,18 @@
+-- results.lua - the results of jobs of one queue
+--
+-- KEYS  meta
+-- ARGV  ids
+-- Answers for each {} or {state, result}.
+local function op_results(keys, argv)
+    begin()
+    local P, out = prefix(keys[1]), {}
+    for i = 1, #argv do
+        local state, fin = state_of(P, argv[i])
+        local result = ''
+        if state == 'c' and fin then
+            result = sub(fin, find(fin, ' ', 5, true) + 1)
+        end
+        out[i] = state and {state, result} or {}
+    end
+    return out
+end
