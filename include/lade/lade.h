@@ -61,6 +61,7 @@ extern "C" {
 #define LADE_HEADERS_BYTES    (16U << 10) /* their names and values together */
 #define LADE_ERROR_TEXT_MAX   4096        /* error text kept with one attempt; longer is cut */
 #define LADE_UNIQUE_KEY_MAX   512
+#define LADE_KEY_MAX          100
 #define LADE_BATCH_MAX        10000 /* jobs of one lade_enqueue_many */
 #define LADE_PRIORITY_MIN     (-4)
 #define LADE_PRIORITY_MAX     4
@@ -198,6 +199,7 @@ typedef struct lade_job_spec {
     lade_backoff backoff; /* delay before the next attempt; a worker can also set a function */
     bool
         discard_dead; /* when it would die, nothing of it is kept; lade_worker_config.on_dead is told */
+    lade_bytes key; /* for whom: fair turns and limits, see limit.h; up to LADE_KEY_MAX bytes */
 } lade_job_spec;
 
 /*
@@ -233,7 +235,12 @@ typedef enum lade_outcome {
     LADE_SNOOZE = 2,  /* run again after lade_job_snooze_for (default 1 min); spends no attempt */
     LADE_CANCEL = 3,  /* end as cancelled */
     LADE_DISCARD = 4, /* drop it, keep nothing */
-    LADE_DEAD = 5     /* no more attempts: to the dead at once */
+    LADE_DEAD = 5,    /* no more attempts: to the dead at once */
+    /*
+     * Another system said "not now": the job is ready again, first of its key, and no job of the key is taken for
+     * lade_job_rate_limited_for (limit.h); spends no attempt. Jobs without a key count as one key.
+     */
+    LADE_RATE_LIMITED = 6
 } lade_outcome;
 
 typedef lade_outcome (*lade_handler)(lade_job *job, void *ctx);
@@ -439,6 +446,7 @@ typedef struct lade_job_view {
     const lade_header *headers;
     size_t n_headers;
     lade_bytes unique_key;
+    lade_bytes key; /* as enqueued; empty = none */
     int priority, attempts, max_attempts, crashes;
     int64_t timeout;
     int64_t enqueued_at;         /* producer's clock */
@@ -504,6 +512,7 @@ typedef struct lade_queue_info {
     uint64_t total_enqueued, total_completed, total_failed,
         total_dead;   /* since the queue was made */
     size_t n_workers; /* live workers serving it */
+    uint64_t held;    /* of the ready ones: their key is at its limit or paused (limit.h) */
 } lade_queue_info;
 
 /* All queues by name. *out is one array of *n, the caller's: lade_free. */
@@ -573,5 +582,7 @@ LADE_API const char *lade_version(void);
 #include <lade/effect.h>
 /* Part 6: results, waiting, progress, events. */
 #include <lade/events.h>
+/* Part 7: keys, limits, fair turns. */
+#include <lade/limit.h>
 
 #endif

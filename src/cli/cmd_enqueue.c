@@ -13,7 +13,7 @@
 #include "cli/out.h"
 
 struct enqueue {
-    const char *payload, *lines, *ndjson, *unique;
+    const char *payload, *lines, *ndjson, *unique, *key;
     bool skip_bad, ids, in_given, at_given;
     int64_t in, at, at_in; /* --in; --at as a time, or as a delay */
     int64_t payload_max, priority, max_attempts;
@@ -97,6 +97,8 @@ static const struct cli_opt opts[] = {
      "longest hold of the key (default 24h)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
+    {"key", 0, CLI_OPT_TEXT, AT(key), "KEY", "for whom: fair turns and limits (lade key)", 0, 0,
+     NULL},
     {"header", 'H', CLI_OPT_CALL, 0, "NAME=VALUE", "may be repeated", 0, 0, set_header},
     {"payload-max", 0, CLI_OPT_SIZE, AT(payload_max), "BYTES",
      "largest payload, as 2MiB (default 1MiB, at most 64MiB)", 1, LADE_PAYLOAD_MAX_HARD, NULL},
@@ -122,6 +124,8 @@ static enum cli_exit check(const struct enqueue *e)
         return cli_say(CLI_USAGE, "--in: not with --at; give one of them");
     if (!e->unique && (e->spec.unique.ttl > 0 || e->spec.unique.until != LADE_UNTIL_DONE))
         return cli_say(CLI_USAGE, "--unique: missing; --unique-ttl and --unique-until need a key");
+    if (e->key && !e->key[0])
+        return cli_say(CLI_USAGE, "--key: empty; give a key of 1 to %d bytes", LADE_KEY_MAX);
     if (e->unique && !e->unique[0])
         return cli_say(CLI_USAGE, "--unique: empty; give a key of 1 to %d bytes",
                        LADE_UNIQUE_KEY_MAX);
@@ -195,6 +199,8 @@ static enum cli_exit run_enqueue(struct cli *c, void *values, char **args, int n
     e->spec.headers = e->headers;
     if (e->unique)
         e->spec.unique.key = (lade_bytes){e->unique, strlen(e->unique)};
+    if (e->key)
+        e->spec.key = (lade_bytes){e->key, strlen(e->key)};
     lb_buf_init(&payload);
     int rc = read_payload(e, max, &payload, &err);
     if (rc == 0)
@@ -226,7 +232,7 @@ const struct cli_command cli_job_enqueue = {
         "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
         "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written. "
         "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
-        "content_type, id, in, at, priority, max_attempts, timeout, unique {key, ttl, until}, "
+        "content_type, id, key, in, at, priority, max_attempts, timeout, unique {key, ttl, until}, "
         "headers {}, backoff {type, base, cap, jitter}.",
     .examples =
         "  lade enqueue --kind resize --queue images --payload @photo.json\n"

@@ -31,6 +31,7 @@ static void make_row(struct cli_row *r, const lade_queue_info *q)
     cli_row_bool(r, "paused", q->paused);
     for (int s = 0; s < LADE_N_STATES; s++)
         cli_row_u64(r, lade_state_name((enum lade_state)s), q->count[s]);
+    cli_row_u64(r, "held", q->held);
     cli_row_int(r, "latency_ms", q->latency / LADE_MILLISECOND);
     cli_row_u64(r, "total_enqueued", q->total_enqueued);
     cli_row_u64(r, "total_completed", q->total_completed);

@@ -19,6 +19,9 @@ extern const struct cli_command cli_queue_ls, cli_queue_show, cli_queue_pause, c
 /* cmd_flow.c */
 extern const struct cli_command cli_flow_run, cli_flow_ls, cli_flow_show, cli_flow_cancel,
     cli_flow_retry, cli_flow_rm;
+/* cmd_key.c */
+extern const struct cli_command cli_queue_limit, cli_key_ls, cli_key_show, cli_key_limit,
+    cli_key_pause, cli_key_resume;
 /* cmd_worker.c */
 extern const struct cli_command cli_worker_ls;
 /* cmd_stats.c */

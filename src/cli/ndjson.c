@@ -104,6 +104,15 @@ static int read_id(struct cli_ndjson *j, const char *name, json_t *v, lade_err *
     return read_text(name, v, &j->spec.id, err);
 }
 
+static int read_key(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
+{
+    const char *key = NULL;
+    int rc = read_text(name, v, &key, err);
+    if (rc == 0)
+        j->spec.key = (lade_bytes){key, strlen(key)};
+    return rc;
+}
+
 static int read_content_type(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
 {
     return read_text(name, v, &j->spec.content_type, err);
@@ -287,6 +296,7 @@ static const struct field {
     {"payload_base64", 2, read_payload_base64},
     {"payload_json", 2, read_payload_json},
     {"id", 0, read_id},
+    {"key", 0, read_key},
     {"in", 4, read_in},
     {"at", 4, read_at},
     {"priority", 0, read_priority},

@@ -198,6 +198,8 @@ void cli_view_full(struct cli_row *r, const lade_job_view *v, int64_t now)
         cli_row_bytes(r, "result", v->result, SIZE_MAX);
     if (v->unique_key.size > 0)
         cli_row_bytes(r, "unique_key", v->unique_key, SIZE_MAX);
+    if (v->key.size > 0)
+        cli_row_bytes(r, "key", v->key, SIZE_MAX);
     add_headers(r, v);
     add_attempts(r, v);
     add_effects(r, v);
@@ -289,6 +291,8 @@ static void print_card(const struct cli_row *r, const lade_job_view *v)
         print_header(&v->headers[i]);
     if (v->unique_key.size > 0)
         print_bytes("unique key", v->unique_key);
+    if (v->key.size > 0)
+        print_bytes("key", v->key);
     print_bytes("payload", v->payload);
     if (v->state == LADE_STATE_COMPLETED)
         print_bytes("result", v->result);

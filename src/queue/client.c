@@ -177,7 +177,8 @@ static void draft_job(lade *q, struct draft *d, size_t i, const lade_job_spec *s
     *p = (struct lq_put){.queue = s->queue ? s->queue : DEFAULT_QUEUE,
                          .id = lb_slice(d->id[i].text, strlen(d->id[i].text)),
                          .level = LADE_PRIORITY_MAX - s->priority,
-                         .fresh = !s->id};
+                         .fresh = !s->id,
+                         .key = lb_slice(s->key.data, s->key.size)};
     if (s->at > 0) {
         p->when = LQ_WHEN_AT;
         p->when_ms = lb_ms_up(s->at);
@@ -247,6 +248,8 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
     int rc = lq_job_check(spec, q->payload_max, SIZE_MAX, err);
     if (rc == 0)
         rc = lq_unique_allow(q->store, &spec->unique, err);
+    if (rc == 0 && spec->key.size > 0)
+        rc = lq_keys_check(q, "enqueue", err);
     if (rc < 0)
         return rc;
     struct lq_put put;
@@ -277,6 +280,8 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
         int rc = lq_job_check(&specs[i], q->payload_max, i, err);
         if (rc == 0)
             rc = lq_unique_allow(q->store, &specs[i].unique, err);
+        if (rc == 0 && specs[i].key.size > 0)
+            rc = lq_keys_check(q, "enqueue_many", err);
         if (rc < 0)
             return rc;
     }

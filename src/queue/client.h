@@ -35,6 +35,8 @@ LADE_CHECKED int lq_client_open(lade **out, const struct lq_store_ops *const *st
  */
 LADE_CHECKED int lq_client_draft(lade *q, const lade_job_spec *spec, struct lq_put *put,
                                  lade_id *id, struct lb_buf *body, lade_err *err);
+/* limit_api.c: 0, or -LADE_EUNSUPPORTED when the store has no keys. */
+LADE_CHECKED int lq_keys_check(const lade *q, const char *where, lade_err *err);
 
 /* The producer's clock in ms. */
 int64_t lq_client_now_ms(const lade *q);

@@ -147,6 +147,7 @@ void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job)
         st->dead++;
         break;
     case LQ_TO_SCHEDULED:
+    case LQ_TO_THROTTLED:
         st->snoozed++;
         break;
     case LQ_TO_CANCELLED:
@@ -239,7 +240,7 @@ static void fill_jobs(struct fetch *f, struct lq_haul *haul)
         job->stage = LQ_STAGE_WAITS;
         job->deadline = LB_FOREVER;
         job->cancel_event.fd = -1;
-        job->retry_in = job->snooze_for = -1;
+        job->retry_in = job->snooze_for = job->throttle_for = -1;
     }
     haul->live = haul->vec.n;
     haul->epoch = f->w->taking_epoch; /* ours while the take is under way */
@@ -352,7 +353,8 @@ static void arrange(struct fetch *f)
     bool hand_back = false;
     bool sorted = true;
     for (size_t i = 0; i < f->n; i++) {
-        hand_back = hand_back || f->job[i]->settle.to == LQ_TO_READY;
+        enum lq_to to = f->job[i]->settle.to;
+        hand_back = hand_back || to == LQ_TO_READY || to == LQ_TO_THROTTLED;
         sorted = sorted && (i == 0 || compare_leases(&f->job[i - 1], &f->job[i]) <= 0);
     }
     if (!hand_back && !sorted)

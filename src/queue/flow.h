@@ -73,6 +73,7 @@ static inline enum lade_flow_step_state lq_node_end_of(enum lq_to to)
     case LQ_TO_RETRYING:
     case LQ_TO_SCHEDULED:
     case LQ_TO_READY:
+    case LQ_TO_THROTTLED:
     default:
         return LADE_STEP_ENQUEUED;
     }

@@ -75,6 +75,8 @@ static int check_job(struct build *b, const lade_job_spec *job, bool is_first)
                     "id is set; jobs of a flow are named after it, give the flow an id instead");
     if (job->unique.key.size > 0)
         return fail(b, LADE_EINVAL, "unique.key is set; jobs of a flow cannot be unique");
+    if (job->key.size > 0)
+        return fail(b, LADE_EINVAL, "key is set; jobs of a flow have no key");
     if (job->at > 0 && !is_first)
         return fail(b, LADE_EINVAL,
                     "at is set; only first steps can have it, others have in, which counts from "

@@ -86,6 +86,7 @@ static void fill_body(struct view_box *box, struct lb_slice stored, bool *ok)
     v->content_type = job.content_type;
     v->payload = (lade_bytes){job.payload.p, job.payload.n};
     v->unique_key = (lade_bytes){job.unique.p, job.unique.n};
+    v->key = (lade_bytes){job.key.p, job.key.n};
     v->priority = LADE_PRIORITY_MAX - job.level;
     v->max_attempts = job.max_attempts;
     v->timeout = lb_ns_of_ms(job.timeout_ms);

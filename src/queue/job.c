@@ -158,6 +158,16 @@ int lq_job_check(const lade_job_spec *s, uint32_t payload_max, size_t index, lad
     if (s->max_attempts < 0 || s->max_attempts > 1000)
         return REFUSE(LADE_EINVAL, "%smax_attempts %d is not within 1 to 1000", at,
                       s->max_attempts);
+    if (s->key.size > LADE_KEY_MAX)
+        return REFUSE(LADE_ETOOBIG, "%skey has %zu bytes; the limit is %d", at, s->key.size,
+                      LADE_KEY_MAX);
+    if (s->key.size > 0 && !s->key.data)
+        return REFUSE(LADE_EINVAL, "%skey is NULL with a size", at);
+    if (s->key.size > 0 && lq_unique_may_replace(&s->unique))
+        return REFUSE(LADE_EINVAL,
+                      "%skey is set; a job that may replace another (unique: on_conflict REPLACE, "
+                      "debounce, trailing) has none",
+                      at);
     return lq_unique_check(&s->unique, s->at > 0 || s->in > 0, at, err);
 }
 
@@ -169,6 +179,8 @@ static bool has_backoff(const lade_job_spec *s)
 /* How many fields the array needs: up to the last one that differs from its default. */
 static uint32_t n_fields(const lade_job_spec *s)
 {
+    if (s->key.size > 0)
+        return 11;
     if (s->discard_dead)
         return 10;
     if (s->unique.key.size > 0)
@@ -208,6 +220,17 @@ static void pack_headers(struct lb_buf *out, const lade_job_spec *s)
     }
 }
 
+static void pack_unique(struct lb_buf *out, const lade_unique *unique)
+{
+    if (unique->key.size == 0) {
+        lq_pack_nil(out);
+        return;
+    }
+    lq_pack_array(out, 2);
+    lq_pack_bin(out, lb_slice(unique->key.data, unique->key.size));
+    lq_pack_uint(out, (uint64_t)lq_unique_until(unique));
+}
+
 void lq_job_encode(struct lb_buf *out, const lade_job_spec *s, int64_t now_ms)
 {
     uint32_t n = n_fields(s);
@@ -229,15 +252,12 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *s, int64_t now_ms)
         lq_pack_str(out, lb_slice_str(s->content_type ? s->content_type : ""));
     if (n > 7)
         pack_headers(out, s);
-    if (n > 8 && s->unique.key.size == 0) {
-        lq_pack_nil(out);
-    } else if (n > 8) {
-        lq_pack_array(out, 2);
-        lq_pack_bin(out, lb_slice(s->unique.key.data, s->unique.key.size));
-        lq_pack_uint(out, (uint64_t)lq_unique_until(&s->unique));
-    }
+    if (n > 8)
+        pack_unique(out, &s->unique);
     if (n > 9)
         lq_pack_uint(out, s->discard_dead ? FLAG_DISCARD_DEAD : 0);
+    if (n > 10)
+        lq_pack_bin(out, lb_slice(s->key.data, s->key.size));
 }
 
 /* A number that must fit; a larger one is damage. */
@@ -310,6 +330,8 @@ static void unpack_fields(struct lq_unpack *u, struct lq_job *job, struct lb_mut
         unpack_unique(u, job);
     if (n > 9)
         job->discard_dead = (lq_unpack_uint(u) & FLAG_DISCARD_DEAD) != 0;
+    if (n > 10)
+        job->key = lq_unpack_nil(u) ? (struct lb_slice){0} : lb_slice_of(lq_unpack_bin(u));
     if (kind->n == 0 || kind->n > LADE_NAME_MAX || job->max_attempts == 0)
         u->bad = true;
     if (!u->bad && (memchr(kind->p, 0, kind->n) || (type->n && memchr(type->p, 0, type->n))))

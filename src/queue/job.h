@@ -5,7 +5,8 @@
  *     byte 1   '0' + level (the only byte that stores read)
  *     then     one MessagePack array; later fields are left off when all of them have their default:
  *              kind str, payload bin, enqueued_at ms, max_attempts, timeout ms, backoff nil | [type, base ms, cap ms,
- *              jitter], content_type str, headers [name, value, ...], unique nil | [key bin, until], flags
+ *              jitter], content_type str, headers [name, value, ...], unique nil | [key bin, until], flags,
+ *              key bin
  *
  * Law of the format: a field is only ever added at the end of the array; a reader ignores fields it does not know.
  * Anything else raises the version, and a reader refuses versions it does not know. docs/format.md and the
@@ -47,6 +48,7 @@ struct lq_job {
     struct lb_slice unique;
     enum lade_unique_until until;
     bool discard_dead;
+    struct lb_slice key;
 };
 
 /*

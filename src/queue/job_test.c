@@ -182,12 +182,25 @@ static void every_cut_and_every_flipped_byte_is_refused_or_harmless(void **state
     lb_buf_fini(&b);
 }
 
+static void a_key_is_written_behind_all_else(void **state)
+{
+    (void)state;
+    struct lb_buf b;
+    struct lb_mut m = encode(&(lade_job_spec){.kind = "k", .key = LADE_STR("tenant")}, &b);
+    struct lq_job j;
+    assert_int_equal(m.p[2], 0x9b);
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_int_equal(j.unique.n, 0);
+    assert_true(lb_slice_eq(j.key, lb_slice_str("tenant")));
+    lb_buf_fini(&b);
+}
+
 /* chasqui 8 */
 static void fields_of_a_later_writer_are_ignored(void **state)
 {
     (void)state;
-    uint8_t later[] = {0x01, '4',  0x9a, 0xa1, 'k',  0xc4, 0x00, 0x01,
-                       0x19, 0x01, 0xc0, 0xa0, 0x90, 0xc0, 0x07, 0};
+    uint8_t later[] = {0x01, '4',  0x9c, 0xa1, 'k',  0xc4, 0x00, 0x01, 0x19,
+                       0x01, 0xc0, 0xa0, 0x90, 0xc0, 0x00, 0xc0, 0x07, 0};
     struct lq_job j;
     assert_int_equal(lq_job_decode((struct lb_mut){later, sizeof(later) - 1}, &j, NULL), 0);
     assert_string_equal(j.kind, "k");
@@ -247,6 +260,7 @@ int main(void)
         cmocka_unit_test(discard_dead_is_the_last_field),
         cmocka_unit_test(another_payload_leaves_every_other_byte),
         cmocka_unit_test(every_cut_and_every_flipped_byte_is_refused_or_harmless),
+        cmocka_unit_test(a_key_is_written_behind_all_else),
         cmocka_unit_test(fields_of_a_later_writer_are_ignored),
         cmocka_unit_test(each_bad_field_is_refused_by_name),
     };

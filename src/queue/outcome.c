@@ -9,6 +9,7 @@
  *     DISCARD    yes                 gone
  *     a spec with discard_dead is gone where dead is said
  *     DEAD       yes                 dead (unrecoverable)
+ *     RATE_LIMITED   no              ready, first of its key, and the key is paused
  *     timed out, and did not say OK: as RETRY, recorded as timeout
  *     cancelled by the worker's end, and said RETRY: handed back, spends nothing
  *     no handler for its kind        scheduled in 10 s, spends nothing
@@ -23,8 +24,9 @@
 #include "queue/retry.h"
 #include "queue/worker.h"
 
-#define SNOOZE_DEFAULT_MS  60000
-#define UNROUTABLE_WAIT_MS 10000
+#define SNOOZE_DEFAULT_MS   60000
+#define UNROUTABLE_WAIT_MS  10000
+#define THROTTLE_DEFAULT_MS 1000
 
 static int64_t ms_of(int64_t ns)
 {
@@ -151,6 +153,10 @@ static void settle_returned(struct lade_job *job, lade_outcome said)
         record(job, LQ_EVENT_DEAD, job->attempt, error);
         die(job, LQ_REASON_UNRECOVERABLE, lb_slice_str(job->body.kind), job->body.discard_dead,
             error);
+        return;
+    case LADE_RATE_LIMITED:
+        s->to = job->worker->q->store->ops->key_list ? LQ_TO_THROTTLED : LQ_TO_SCHEDULED;
+        s->delay_ms = job->throttle_for >= 0 ? ms_of(job->throttle_for) : THROTTLE_DEFAULT_MS;
         return;
     case LADE_RETRY:
     default:

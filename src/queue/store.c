@@ -159,3 +159,15 @@ int lq_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err 
 {
     OP("events_set", s->ops->events_set(s, queue, cap, err));
 }
+
+int lq_limit_set(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                 struct lb_slice key, const struct lq_limit *limit, lade_err *err)
+{
+    OP("limit_set", s->ops->limit_set(s, queue, scope, key, limit, err));
+}
+
+int lq_key_pause(struct lq_store *s, const char *queue, struct lb_slice key, bool paused,
+                 lade_err *err)
+{
+    OP("key_pause", s->ops->key_pause(s, queue, key, paused, err));
+}

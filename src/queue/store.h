@@ -142,7 +142,8 @@ struct lq_put {
     enum lade_unique_until
         until; /* DONE and START hold as long as the job is in their states, whatever the ttl */
     enum lq_conflict conflict;
-    int64_t bound_ms; /* REPLACE: due at most so long after the lock was taken; 0 = no bound */
+    int64_t bound_ms;    /* REPLACE: due at most so long after the lock was taken; 0 = no bound */
+    struct lb_slice key; /* at most LADE_KEY_MAX bytes; empty = none. Only with KEEP */
     /* out */
     int outcome; /* 0, LADE_DUPLICATE (id known to the queue in any state, or unique key held) or LADE_REPLACED */
     char holder[LADE_ID_MAX + 1]; /* not 0: the id of the job that is there */
@@ -181,7 +182,8 @@ struct lq_leased_vec {
     struct lq_leased *job; /* in the arena */
     size_t n;
     /* Set by every take that took nothing; both on the store's clock, so that a skewed host waits right: */
-    int64_t next_due_ms; /* earliest scheduled or retrying job of the lanes; 0 = none */
+    int64_t next_due_ms; /* earliest scheduled or retrying job of the lanes, or time at which a
+                          * limit lets a ready one pass; 0 = none */
     int64_t now_ms;      /* the store's now when it looked */
 };
 
@@ -192,7 +194,8 @@ enum lq_to {
     LQ_TO_READY = 3,     /* handed back: first of its level */
     LQ_TO_DEAD = 4,
     LQ_TO_CANCELLED = 5,
-    LQ_TO_GONE = 6 /* nothing is kept */
+    LQ_TO_GONE = 6,     /* nothing is kept */
+    LQ_TO_THROTTLED = 7 /* as READY, and nothing of its key is taken for delay_ms from now */
 };
 
 /* Why a job is dead; stored as one character. */
@@ -436,6 +439,37 @@ struct lq_input_vec {
     size_t total; /* inputs of the node */
 };
 
+/* keys and limits -------------------------------------------------------------------------------------------------- */
+
+/*
+ * The ready jobs of a queue are served by turns of their keys, as limit.h in this folder defines; those without a key by level, then
+ * first in, first out, and so those of one key among each other. A queue that has neither keys nor limits does without all of that.
+ * What counts for a key (ready, active, waiting) changes in the step that moves the job. A key is known while it has jobs in any
+ * state, a limit of its own or a pause, or while its rate remembers it; then trim forgets it.
+ */
+struct lq_limit {
+    int64_t concurrency;             /* 0 = none */
+    int64_t count, period_ms, burst; /* 0 0 0 = none; otherwise burst >= 1 */
+    int64_t weight;
+    int64_t order; /* enum lade_key_order */
+};
+
+struct lq_key_row {
+    struct lb_slice key; /* in the vec's arena */
+    int64_t ready, active, waiting;
+    bool paused;
+    enum lade_key_hold hold;
+    int64_t until_ms;
+    int64_t latency_ms;
+    struct lq_limit own, joined;
+};
+
+struct lq_key_row_vec {
+    struct lb_arena arena; /* as in lq_leased_vec */
+    struct lq_key_row *row;
+    size_t n;
+};
+
 #define LQ_INPUT_BYTES (4U << 20) /* results of one flow_inputs, but one at least */
 
 /* events, watching, notes: event.h says what these are ------------------------------------------------------------- */
@@ -614,6 +648,24 @@ struct lq_store_ops {
      */
     int (*event_read)(struct lq_store *s, const char *queue, uint64_t after, size_t max,
                       struct lq_event_vec *out, lade_err *err);
+
+    /* Keys and limits; NULL: this store has none, and put is given no keys. ------------------------------------------ */
+
+    /* Makes the queue. `key` counts for LADE_LIMIT_KEY. Wakes idle workers when more may run. */
+    int (*limit_set)(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                     struct lb_slice key, const struct lq_limit *limit, lade_err *err);
+    /* NOT_FOUND: no such queue. Of a key that is not known all zero. */
+    int (*limit_get)(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                     struct lb_slice key, struct lq_limit *out, lade_err *err);
+    /* Up to limit keys that have live jobs, a limit or a pause, by their bytes, as list does. */
+    int (*key_list)(struct lq_store *s, const char *queue, lade_cursor *cursor, size_t limit,
+                    struct lq_key_row_vec *out, lade_err *err);
+    /* One of them, NOT_FOUND. Appends one row. */
+    int (*key_get)(struct lq_store *s, const char *queue, struct lb_slice key,
+                   struct lq_key_row_vec *out, lade_err *err);
+    /* Makes the queue. Resuming ends a throttle too. */
+    int (*key_pause)(struct lq_store *s, const char *queue, struct lb_slice key, bool paused,
+                     lade_err *err);
 };
 
 /*
@@ -666,5 +718,9 @@ LADE_CHECKED int lq_flow_act(struct lq_store *s, struct lb_slice id, enum lade_f
                              lade_err *err);
 LADE_CHECKED int lq_say(struct lq_store *s, struct lq_say *it, size_t n, lade_err *err);
 LADE_CHECKED int lq_events_set(struct lq_store *s, const char *queue, uint32_t cap, lade_err *err);
+LADE_CHECKED int lq_limit_set(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                              struct lb_slice key, const struct lq_limit *limit, lade_err *err);
+LADE_CHECKED int lq_key_pause(struct lq_store *s, const char *queue, struct lb_slice key,
+                              bool paused, lade_err *err);
 
 #endif

@@ -70,8 +70,7 @@ int lq_unique_check(const lade_unique *u, bool timed, const char *at, lade_err *
 
 int lq_unique_allow(const struct lq_store *s, const lade_unique *u, lade_err *err)
 {
-    bool asks = u->on_conflict == LADE_CONFLICT_REPLACE || u->debounce > 0 || u->trailing;
-    if (!asks || (s->ops->caps & LQ_CAP_CONFLICT))
+    if (!lq_unique_may_replace(u) || (s->ops->caps & LQ_CAP_CONFLICT))
         return 0;
     return REFUSE(LADE_EUNSUPPORTED,
                   "replacing, debounce and trailing are not there yet in the "

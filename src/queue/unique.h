@@ -17,6 +17,13 @@ LADE_CHECKED int lq_unique_check(const lade_unique *u, bool timed, const char *a
 LADE_CHECKED int lq_duration_check(int64_t ns, const char *field, const char *at, lade_err *err);
 /* 0, or -LADE_EUNSUPPORTED when the store cannot do what is asked. */
 LADE_CHECKED int lq_unique_allow(const struct lq_store *s, const lade_unique *u, lade_err *err);
+
+/* Whether a put may change a job that is there. */
+static inline bool lq_unique_may_replace(const lade_unique *u)
+{
+    return u->on_conflict == LADE_CONFLICT_REPLACE || u->debounce > 0 || u->trailing;
+}
+
 /* Which states hold the key. */
 enum lade_unique_until lq_unique_until(const lade_unique *u);
 /* Fills what a put says of its key; the key is not empty. A debounced job gets its time. */

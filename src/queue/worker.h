@@ -112,11 +112,11 @@ struct lade_job {
 
     int64_t started_at; /* monotonic */
     /* what the handler said; its own thread only */
-    int64_t retry_in, snooze_for; /* ns; < 0 = not said */
+    int64_t retry_in, snooze_for, throttle_for; /* ns; < 0 = not said */
     struct lb_buf error, result, history;
     struct lq_effects *effects; /* effect.c; NULL until the handler recorded one */
-    struct lq_said *said;     /* what its handler said of its progress (said.h); else NULL */
-    struct lq_inputs *inputs; /* of a step of a flow, once its handler asked; else NULL */
+    struct lq_said *said;       /* what its handler said of its progress (said.h); else NULL */
+    struct lq_inputs *inputs;   /* of a step of a flow, once its handler asked; else NULL */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
     struct lq_job body;    /* valid once a slot has decoded it */

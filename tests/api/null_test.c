@@ -29,6 +29,8 @@ static lade_job_notes *notes;
 static lade_events_info stream;
 static lade_tail *tail;
 static const lade_event *event;
+static lade_limit limit;
+static lade_key_info *keys;
 static lade_worker *w;
 static int64_t now;
 static const lade_job_spec spec = {.kind = "k"};
@@ -106,6 +108,25 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_check(NULL, &findings, &n, &err))                                           \
     X(lade_check(q, NULL, &n, &err))                                                   \
     X(lade_check(q, &findings, NULL, &err))                                            \
+    X(lade_limit_set(NULL, "q", LADE_LIMIT_QUEUE, LADE_STR(""), &limit, &err))         \
+    X(lade_limit_set(q, NULL, LADE_LIMIT_QUEUE, LADE_STR(""), &limit, &err))           \
+    X(lade_limit_set(q, "q", LADE_LIMIT_QUEUE, LADE_STR(""), NULL, &err))              \
+    X(lade_limit_get(NULL, "q", LADE_LIMIT_QUEUE, LADE_STR(""), &limit, &err))         \
+    X(lade_limit_get(q, "q", LADE_LIMIT_QUEUE, LADE_STR(""), NULL, &err))              \
+    X(lade_limit_remove(NULL, "q", LADE_LIMIT_QUEUE, LADE_STR(""), &err))              \
+    X(lade_limit_remove(q, NULL, LADE_LIMIT_QUEUE, LADE_STR(""), &err))                \
+    X(lade_key_list(NULL, "q", &cursor, 1, &keys, &n, &err))                           \
+    X(lade_key_list(q, NULL, &cursor, 1, &keys, &n, &err))                             \
+    X(lade_key_list(q, "q", NULL, 1, &keys, &n, &err))                                 \
+    X(lade_key_list(q, "q", &cursor, 1, NULL, &n, &err))                               \
+    X(lade_key_list(q, "q", &cursor, 1, &keys, NULL, &err))                            \
+    X(lade_key_get(NULL, "q", LADE_STR("k"), &keys, &err))                             \
+    X(lade_key_get(q, NULL, LADE_STR("k"), &keys, &err))                               \
+    X(lade_key_get(q, "q", LADE_STR("k"), NULL, &err))                                 \
+    X(lade_key_pause(NULL, "q", LADE_STR("k"), &err))                                  \
+    X(lade_key_pause(q, NULL, LADE_STR("k"), &err))                                    \
+    X(lade_key_resume(NULL, "q", LADE_STR("k"), &err))                                 \
+    X(lade_key_resume(q, NULL, LADE_STR("k"), &err))                                   \
     X(lade_flow_enqueue(NULL, &(lade_flow_spec){0}, &id, &err))                        \
     X(lade_flow_enqueue(q, NULL, &id, &err))                                           \
     X(lade_flow_check(NULL, &(lade_flow_spec){0}, &err))                               \
@@ -228,6 +249,8 @@ static void a_handler_without_a_job_gets_empty_values(void **state)
     assert_null(lade_job_id(NULL));
     assert_null(lade_job_kind(NULL));
     assert_null(lade_job_flow(NULL));
+    assert_int_equal(lade_job_key(NULL).size, 0);
+    lade_job_rate_limited_for(NULL, 1);
     assert_null(lade_job_queue(NULL));
     assert_null(lade_job_content_type(NULL));
     assert_null(lade_job_payload(NULL).data);

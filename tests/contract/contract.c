@@ -4,6 +4,7 @@
  * STORE is the name in the table of stores, or redis-scripts, redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
  */
 #include "flow_kit.h"
+#include "key_kit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +35,8 @@ static const struct ct_group *const groups[] = {
     &ct_put_group,   &ct_unique_group,   &ct_take_group,  &ct_settle_group, &ct_retain_group,
     &ct_lease_group, &ct_act_group,      &ct_queue_group, &ct_list_group,   &ct_wait_group,
     &ct_share_group, &ct_batch_group,    &ct_nomem_group, &ct_flow_group,   &ct_flow_act_group,
-    &ct_note_group,  &ct_conflict_group, &ct_dead_group,
-    &ct_event_group, &ct_say_group,
+    &ct_note_group,  &ct_conflict_group, &ct_dead_group,  &ct_event_group,  &ct_say_group,
+    &ct_key_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
         bool lacks = (groups[i] == &ct_conflict_group && !(ct.ops->caps & LQ_CAP_CONFLICT)) ||
                      (groups[i] == &ct_dead_group && !ct.ops->change) ||
-                     (groups[i] == &ct_event_group && !ct.ops->events_set);
+                     (groups[i] == &ct_event_group && !ct.ops->events_set);  &ct_key_group,
         if (!lacks)
             n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     }

@@ -8,6 +8,7 @@
  *   one job of a queue enters an ended state in one op, and time passes after each op;
  * - when jobs that operators ended are held to the bounds of retention: a trim follows at once;
  * - which jobs a bounded purge removes first: purges are repeated until nothing is left;
+ * - where in a listing of READY the jobs of a key stand;
  * - exact times, when the store has a clock of its own: delays are then 0 or hours that lie minutes apart, and a worker
  *   dies by a renewal for one millisecond.
  */
@@ -45,6 +46,7 @@ struct world {
     bool exact; /* both sides have the stepped clock */
     bool
         forgets; /* this run forgets queues and has no keys UNTIL_TTL, whose fate is then left open */
+    bool keyed; /* jobs have keys, in every other run */
     int64_t clock_ns;
     uint64_t random;
     struct lb_arena arena;                   /* of one op */
@@ -84,6 +86,7 @@ void tm_fail(struct world *w, const char *format, ...) LADE_PRINTF(2, 3);
 void tm_same(struct world *w, const char *what, int64_t model, int64_t store);
 void tm_same_bytes(struct world *w, const char *what, struct lb_slice model, struct lb_slice store);
 void tm_compare_counts(struct world *w);
+void tm_compare_keys(struct world *w, int queue);
 void tm_compare_all(struct world *w);
 /* model_dead.c */
 void tm_compare_classes(struct world *w, const char *queue);

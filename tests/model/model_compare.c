@@ -52,6 +52,8 @@ static void compare_count(struct world *w, int queue)
     SAME(total_failed);
     SAME(total_dead);
     SAME(n_workers);
+    if (w->exact)
+        SAME(held);
 #undef SAME
 }
 
@@ -134,7 +136,8 @@ static void compare_listing(struct world *w, int queue, enum lade_state state)
     (void)snprintf(what, sizeof(what), "rows of %s %s, pages of %zu", tm_queue(queue),
                    lade_state_name(state), page);
     tm_same(w, what, (int64_t)rows[MODEL].n, (int64_t)rows[STORE].n);
-    for (int i = 0; i < N_SIDES && state == LADE_STATE_ACTIVE && rows[i].n > 0; i++)
+    bool any_order = state == LADE_STATE_ACTIVE || (w->keyed && state == LADE_STATE_READY);
+    for (int i = 0; i < N_SIDES && any_order && rows[i].n > 0; i++)
         qsort(rows[i].row, rows[i].n, sizeof(*rows[i].row), compare_ids);
     for (size_t i = 0; ok && !w->failure[0] && i < rows[MODEL].n; i++)
         compare_rows(w, &rows[MODEL].row[i], &rows[STORE].row[i]);
@@ -206,6 +209,8 @@ void tm_compare_all(struct world *w)
             compare_listing(w, q, (enum lade_state)k);
         if (!w->failure[0])
             tm_compare_classes(w, tm_queue(q));
+        if (!w->failure[0])
+            tm_compare_keys(w, q);
     }
     compare_workers(w);
     compare_queues(w);

@@ -112,7 +112,11 @@ static void draw_put(struct world *w, struct lq_put *p)
         if ((w->s[STORE]->ops->caps & LQ_CAP_CONFLICT) && tm_chance(w, 60))
             p->conflict = LQ_CONFLICT_REPLACE;
     }
+    if (p->conflict == LQ_CONFLICT_KEEP)
+        p->key = tm_draw_key(w);
     tm_trace(w, " %s/%.*s", p->queue, (int)p->id.n, (const char *)p->id.p);
+    if (p->key.n > 0)
+        tm_trace(w, "(%.*s)", (int)p->key.n, (const char *)p->key.p);
     if (p->unique.n > 0)
         tm_trace(w, "[%.*s until %d%s]", (int)p->unique.n, (const char *)p->unique.p, (int)p->until,
                  p->conflict ? " replacing" : "");
@@ -151,6 +155,7 @@ void tm_op_put_fresh(struct world *w)
     const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
     int level = tm_chance(w, 80) ? LQ_LEVEL_DEFAULT : (int)tm_below(w, LQ_N_LEVELS);
     bool mixed = tm_chance(w, 15);
+    struct lb_slice key = tm_draw_key(w);
     int rc[N_SIDES];
     lade_err err[N_SIDES] = {0};
     if (w->n_blocks == 0 || tm_chance(w, 70) || w->made[w->n_blocks - 1] + n > BLOCK_MAX)
@@ -158,14 +163,15 @@ void tm_op_put_fresh(struct world *w)
     unsigned block = w->n_blocks - 1;
     if (w->made[block] + n > BLOCK_MAX)
         return;
-    tm_trace(w, "put %zu fresh in %s, block %u from %u%s", n, queue, block, w->made[block],
-             mixed ? ", levels mixed" : "");
+    tm_trace(w, "put %zu fresh in %s, block %u from %u%s, key %.*s", n, queue, block,
+             w->made[block], mixed ? ", levels mixed" : "", (int)key.n, (const char *)key.p);
     for (size_t i = 0; i < n; i++) {
         level = mixed && tm_chance(w, 25) ? (int)tm_below(w, LQ_N_LEVELS) : level;
         put[MODEL][i] = (struct lq_put){.queue = mixed && tm_chance(w, 5) ? tm_queue(0) : queue,
                                         .id = lb_slice_str(tm_block_id(w, block, w->made[block]++)),
                                         .fresh = true,
                                         .level = level,
+                                        .key = mixed ? tm_draw_key(w) : key,
                                         .body = draw_body(w, level)};
         put[STORE][i] = put[MODEL][i];
     }
@@ -278,7 +284,7 @@ static bool draw_settle(struct world *w, struct lease *l, struct budget *b, stru
 {
     static const enum lq_reason reason[] = {LQ_REASON_EXHAUSTED, LQ_REASON_UNRECOVERABLE,
                                             LQ_REASON_QUARANTINED};
-    enum lq_to to = (enum lq_to)tm_below(w, LQ_TO_GONE + 1);
+    enum lq_to to = (enum lq_to)tm_below(w, w->keyed ? LQ_TO_THROTTLED + 1 : LQ_TO_GONE + 1);
     int end = find_end(l, to);
     bool waits = to == LQ_TO_RETRYING || to == LQ_TO_SCHEDULED;
     int64_t delay = waits ? draw_delay(w) : 0;
@@ -287,6 +293,8 @@ static bool draw_settle(struct world *w, struct lease *l, struct budget *b, stru
         delay = 0;
         w->due[tm_now(w) % N_DUES] = tm_now(w);
     }
+    if (to == LQ_TO_THROTTLED)
+        delay = w->exact ? (int64_t)tm_below(w, 1500) : tm_chance(w, 90) ? 0 : 36000000;
     if (end < LADE_N_STATES) {
         if (b->ended[l->queue][end])
             return false;

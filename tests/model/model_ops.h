@@ -23,6 +23,10 @@ void tm_compare_taken(struct world *w, const struct lq_take *take, const struct 
 /* model_dead.c */
 const struct lq_death *tm_draw_death(struct world *w);
 void tm_op_change(struct world *w);
+/* model_keys.c; a key is empty when the run has none */
+struct lb_slice tm_draw_key(struct world *w);
+void tm_op_limit(struct world *w);
+void tm_op_pause_key(struct world *w);
 
 void tm_op_put(struct world *w);
 void tm_op_settle_take(struct world *w);

@@ -120,6 +120,7 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
     w->clock_ns = INT64_C(1700000000) * LADE_SECOND;
     w->random = seed;
     w->forgets = seed % 3 == 0;
+    w->keyed = seed % 2 == 0 && subject->ops->key_list;
     lb_arena_init(&w->arena);
     if (open_sides(w, subject, seed)) {
         for (int i = 0; i < N_WORKERS; i++)

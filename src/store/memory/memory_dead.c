@@ -165,7 +165,7 @@ int ls_memory_list_class(struct lq_store *s, const char *queue, struct lb_slice 
     if (!ls_memory_cursor_read(cursor, &key))
         return lb_fail(err, LADE_EINVAL, "list", "the cursor is not one of this store's listings");
     if (key.major < from_ms)
-        key = (struct ls_memory_key){from_ms, INT64_MIN};
+        key = (struct ls_memory_key){from_ms, INT64_MIN, {NULL, 0}};
     int64_t now;
     size_t before = out->n;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
@@ -225,6 +225,6 @@ int ls_memory_change(struct lq_store *s, const char *queue, enum lq_change_verb 
         if (first == LADE_DONE || it[i].outcome < 0)
             first = it[i].outcome;
     }
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return first < 0 ? lb_fail_nomem(err, "change") : first;
 }

@@ -118,7 +118,8 @@ bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
         lb_free(l);
         return false;
     }
-    ls_memory_order_add(&q->expiring, &l->node, (struct ls_memory_key){until_ms, ++h->sequence});
+    ls_memory_order_add(&q->expiring, &l->node,
+                        (struct ls_memory_key){until_ms, ++h->sequence, {NULL, 0}});
     return true;
 }
 
@@ -208,10 +209,12 @@ static void free_queue(struct ls_memory_home *h, struct ls_memory_queue *q)
             ls_memory_job_drop(h, ls_memory_job_of(n));
     }
     ls_memory_lock_expire(q, INT64_MAX);
+    ls_memory_tenants_free(q);
     lb_map_fini(&q->jobs);
     lb_map_fini(&q->locks);
     lb_map_fini(&q->classes);
     ls_memory_stream_clear(q);
+    lb_map_fini(&q->tenants);
     lb_free(q);
 }
 

@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "queue/event.h"
+#include "queue/limit.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/memory/memory_order.h"
@@ -28,6 +29,7 @@ struct ls_memory_home {
     struct lb_map queues;  /* by name; a forgotten queue stays as an empty one with made = false */
     struct lb_map workers; /* by incarnation: registered, or holding a lease */
     struct lb_list workers_list;
+    struct lb_list touched;    /* keys whose counts changed in this op */
     struct lb_map flows;       /* by id */
     struct lb_list flows_list; /* oldest first */
 
@@ -56,8 +58,30 @@ struct ls_memory_class {
     int64_t first_ms, last_ms;
 };
 
+/* What is known of a key of a queue: limit.h in src/queue. Lives while jobs or an operator's words refer to it. */
+struct ls_memory_tenant {
+    struct ls_memory_node node; /* in queue->ring or queue->timed, by its place */
+    struct ls_memory_queue *queue;
+    enum lq_key_place place;
+    int64_t num, held;      /* in the order of READY: LQ_KEY_LEVELS; what it has in queue->held */
+    struct lb_list touched; /* in home->touched */
+    int64_t was[5];         /* its counts when it was last placed */
+    struct lq_key_facts facts;
+    int64_t waiting, ended,
+        unplaced; /* jobs: scheduled and retrying; kept; made and in no state yet */
+    struct lq_limit own;
+    struct lb_slice key; /* behind the struct */
+};
+
 struct ls_memory_queue {
     bool made, paused;
+    bool gated;                   /* has or had keys or limits: take goes by turns */
+    struct lq_limit limit, usual; /* of the queue; the default of its keys */
+    int64_t v, free_at;           /* virtual time of the last turn, and of the jobs without a key */
+    int64_t tat_us, free_until_us;
+    int64_t n_nums, held;
+    struct lb_map tenants;
+    struct ls_memory_order ring, timed;
     struct lb_map jobs;
     struct lb_map classes; /* by name, each with a job in it */
     struct ls_memory_class other;
@@ -145,6 +169,8 @@ struct ls_memory_job {
     enum ls_memory_mark mark;
     bool told; /* the owner knows of the mark */
     bool begun;
+    struct ls_memory_tenant *tenant; /* NULL = no key */
+    bool away; /* scheduled or retrying after it was active: keeps its place */
     char id[LADE_ID_MAX + 1];
 };
 
@@ -224,6 +250,9 @@ void ls_memory_job_die(struct ls_memory_home *h, struct ls_memory_job *j, enum l
                        const struct lq_death *death, int64_t now_ms);
 /* memory_dead.c: out of its class, when it has one. */
 void ls_memory_job_leave_class(struct ls_memory_job *j);
+/* active -> SCHEDULED or RETRYING: keeps its place among its key's. */
+void ls_memory_job_delay(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                         int64_t run_at_ms, int64_t now_ms);
 /* active -> first of its level. */
 void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms);
 /* ready | active -> active under a new fence. */
@@ -242,6 +271,47 @@ bool ls_memory_job_is_over(struct lq_store *s, const struct ls_memory_queue *q,
 size_t ls_memory_job_retain(struct lq_store *s, struct ls_memory_queue *q, enum lade_state state,
                             int64_t now_ms, bool by_age, size_t max);
 bool ls_memory_state_is_ended(enum lade_state state);
+
+/* keys: memory_tenant.c */
+struct ls_memory_tenant *ls_memory_tenant_find(const struct ls_memory_queue *q,
+                                               struct lb_slice key);
+/* NULL when out of memory. One that nothing refers to goes when it is placed, or by the next trim. */
+struct ls_memory_tenant *ls_memory_tenant_make(struct ls_memory_queue *q, struct lb_slice key);
+/* Counts a job of it into a state (by 1) or out of it (by -1). Not for jobs without a key. */
+void ls_memory_tenant_count(const struct ls_memory_job *j, enum lade_state state, int by);
+/* Its counts may have changed: it is placed at the end of the op, when they have. */
+void ls_memory_tenant_touch(struct ls_memory_home *h, struct ls_memory_tenant *t);
+/* Places those; before a turn, too. */
+void ls_memory_tenants_place(struct ls_memory_home *h, int64_t now_ms);
+/* The end of an op that moves jobs: places, and unlocks. */
+void ls_memory_leave_op(struct ls_memory_home *h, int64_t now_ms);
+/* The place that follows from its numbers; frees it when nothing refers to it. Wakes workers when it may run. */
+void ls_memory_tenant_settle(struct ls_memory_home *h, struct ls_memory_tenant *t, int64_t now_ms);
+/* The default limit changed: all that are held may try again. */
+void ls_memory_tenants_loosen(struct ls_memory_queue *q);
+/* Frees those that nothing refers to. */
+void ls_memory_tenants_trim(struct ls_memory_queue *q, int64_t now_ms);
+/* All of a queue; it has no jobs any more. */
+void ls_memory_tenants_free(struct ls_memory_queue *q);
+struct lq_limit ls_memory_tenant_limit(const struct ls_memory_tenant *t);
+/* Its first ready job, or that of the jobs without a key when t is NULL; NULL = none. */
+struct ls_memory_job *ls_memory_first_ready(const struct ls_memory_queue *q,
+                                            const struct ls_memory_tenant *t);
+
+struct ls_memory_turn {
+    struct ls_memory_job *job; /* NULL: none may be taken */
+    struct ls_memory_tenant *tenant;
+    int64_t at;
+};
+
+/* Whose turn it is in a queue that is gated. */
+struct ls_memory_turn ls_memory_turn_begin(struct ls_memory_home *h, struct ls_memory_queue *q,
+                                           int64_t now_ms);
+/* When its job has been leased. */
+void ls_memory_turn_end(struct ls_memory_home *h, struct ls_memory_queue *q,
+                        const struct ls_memory_turn *turn, int64_t now_ms);
+/* When a limit lets a job pass that is ready, in ms; 0 = not by time. */
+int64_t ls_memory_queue_next_turn(const struct ls_memory_queue *q, int64_t now_ms);
 
 /* workers */
 struct ls_memory_worker *ls_memory_worker_find(const struct ls_memory_home *h, const char *id);

@@ -22,6 +22,12 @@ static bool copy_bytes(struct lb_mut *to, struct lb_slice from)
     return true;
 }
 
+/* One that was only just made is in no order, which its key of zeros tells. */
+static bool is_placed(const struct ls_memory_job *j)
+{
+    return j->node.key.major != 0 || j->node.key.minor != 0;
+}
+
 struct ls_memory_job *ls_memory_job_make(struct ls_memory_queue *q, const struct lq_put *put)
 {
     LB_CHECK(put->id.n >= 1 && put->id.n <= LADE_ID_MAX);
@@ -35,6 +41,12 @@ struct ls_memory_job *ls_memory_job_make(struct ls_memory_queue *q, const struct
     memcpy(j->id, put->id.p, put->id.n);
     if (put->unique.n > 0)
         j->unique = lb_slice(memcpy(j + 1, put->unique.p, put->unique.n), put->unique.n);
+    if (put->key.n > 0 && !(j->tenant = ls_memory_tenant_make(q, put->key))) {
+        lb_free(j);
+        return NULL;
+    }
+    if (j->tenant)
+        j->tenant->unplaced++;
     if (!copy_bytes(&j->body, put->body) ||
         lb_map_put(&q->jobs, lb_slice(j->id, put->id.n), j) < 0) {
         ls_memory_job_unmake(j);
@@ -45,6 +57,9 @@ struct ls_memory_job *ls_memory_job_make(struct ls_memory_queue *q, const struct
 
 void ls_memory_job_unmake(struct ls_memory_job *j)
 {
+    /* Was it not placed yet, its key has one less to wait for; the key itself goes with the next trim. */
+    if (j->tenant && !is_placed(j))
+        j->tenant->unplaced--;
     if (lb_map_get(&j->queue->jobs, lb_slice_str(j->id)) == j)
         (void)lb_map_del(&j->queue->jobs, lb_slice_str(j->id));
     lb_free(j->body.p);
@@ -84,18 +99,39 @@ static void end_lease(struct ls_memory_home *h, struct ls_memory_job *j)
     ls_memory_worker_settle(h, w);
 }
 
-/* Out of the order of its state. A job that was only just made is in none, which its key of zeros tells. */
+/* Out of the order of its state, if it is in one yet. */
 static void take_out(struct ls_memory_job *j)
 {
     ls_memory_job_leave_class(j);
-    if (j->node.key.major != 0 || j->node.key.minor != 0)
+    if (is_placed(j)) {
         ls_memory_order_del(&j->queue->order[j->state], &j->node);
+        if (j->tenant)
+            ls_memory_tenant_count(j, j->state, -1);
+    } else if (j->tenant) {
+        j->tenant->unplaced--;
+    }
 }
 
+/* Into the order of a state; of READY in the part of its key. */
 static void put_in(struct ls_memory_job *j, enum lade_state to, int64_t major, int64_t minor)
 {
     j->state = to;
-    ls_memory_order_add(&j->queue->order[to], &j->node, (struct ls_memory_key){major, minor});
+    if (to == LADE_STATE_READY && j->tenant)
+        major += j->tenant->num * LQ_KEY_LEVELS;
+    ls_memory_order_add(&j->queue->order[to], &j->node,
+                        (struct ls_memory_key){major, minor, {NULL, 0}});
+    if (j->tenant)
+        ls_memory_tenant_count(j, to, 1);
+}
+
+/* After a move: what it means for its key, and for others when the queue was full of active jobs. */
+static void settle_limits(struct ls_memory_home *h, struct ls_memory_queue *q,
+                          struct ls_memory_tenant *t, bool was_active)
+{
+    if (t)
+        ls_memory_tenant_touch(h, t);
+    if (was_active && q->limit.concurrency > 0)
+        ls_memory_queue_wake(h, q, 1);
 }
 
 static void count_end(struct ls_memory_job *j, enum lade_state to)
@@ -122,10 +158,21 @@ static void tell(struct ls_memory_home *h, const struct ls_memory_job *j, int64_
         ls_memory_ring_watchers(h);
 }
 
-void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
-                        int64_t run_at_ms, int64_t now_ms)
+/* Where a job comes to in READY: at the end of its level, or, back from away under FIFO, before it. */
+static int64_t draw_minor(struct ls_memory_home *h, const struct ls_memory_job *j,
+                          enum lade_state to, bool was_away)
+{
+    int64_t minor = ++h->sequence;
+    if (to != LADE_STATE_READY || !was_away)
+        return minor;
+    return ls_memory_tenant_limit(j->tenant).order == LADE_KEY_ORDER_FIFO ? -minor : minor;
+}
+
+static void move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                 int64_t run_at_ms, bool away, int64_t now_ms)
 {
     LB_CHECK(to != LADE_STATE_ACTIVE);
+    bool was_away = j->away, was_active = j->owner != NULL;
     take_out(j);
     end_lease(h, j);
     if (to != LADE_STATE_COMPLETED) {
@@ -134,6 +181,7 @@ void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum 
     }
     j->reason = LQ_REASON_NONE;
     j->run_at_ms = j->finished_ms = 0;
+    j->away = away;
     int64_t major = now_ms;
     if (ls_memory_state_is_ended(to)) {
         j->finished_ms = now_ms;
@@ -144,8 +192,21 @@ void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum 
     } else {
         j->run_at_ms = major = run_at_ms;
     }
-    put_in(j, to, major, ++h->sequence);
+    put_in(j, to, major, draw_minor(h, j, to, was_away));
     tell(h, j, now_ms);
+    settle_limits(h, j->queue, j->tenant, was_active);
+}
+
+void ls_memory_job_move(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                        int64_t run_at_ms, int64_t now_ms)
+{
+    move(h, j, to, run_at_ms, false, now_ms);
+}
+
+void ls_memory_job_delay(struct ls_memory_home *h, struct ls_memory_job *j, enum lade_state to,
+                         int64_t run_at_ms, int64_t now_ms)
+{
+    move(h, j, to, run_at_ms, j->tenant != NULL, now_ms);
 }
 
 void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
@@ -155,6 +216,7 @@ void ls_memory_job_hand_back(struct ls_memory_home *h, struct ls_memory_job *j, 
     j->ready_ms = now_ms;
     put_in(j, LADE_STATE_READY, j->level, -++h->sequence);
     tell(h, j, now_ms);
+    settle_limits(h, j->queue, j->tenant, true);
 }
 
 void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
@@ -177,6 +239,8 @@ void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
     lb_list_push_back(&owner->held, &j->in_owner);
     owner->n_held++;
     put_in(j, LADE_STATE_ACTIVE, now_ms, ++h->sequence);
+    if (j->tenant)
+        ls_memory_tenant_touch(h, j->tenant);
 }
 
 void ls_memory_job_revive(struct ls_memory_home *h, struct ls_memory_job *j, int64_t now_ms)
@@ -190,11 +254,15 @@ void ls_memory_job_revive(struct ls_memory_home *h, struct ls_memory_job *j, int
 
 static void forget(struct ls_memory_home *h, struct ls_memory_job *j)
 {
+    struct ls_memory_tenant *t = j->tenant;
+    bool was_active = j->owner != NULL;
     take_out(j);
     release_lock(j, true);
     end_lease(h, j);
     ls_memory_ring_watchers(h);
+    j->tenant = NULL;
     (void)lb_map_del(&j->queue->jobs, lb_slice_str(j->id));
+    settle_limits(h, j->queue, t, was_active);
 }
 
 void ls_memory_job_drop(struct ls_memory_home *h, struct ls_memory_job *j)

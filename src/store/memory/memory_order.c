@@ -1,18 +1,26 @@
 #include "store/memory/memory_order.h"
 
+#include <string.h>
+
 #include "base/base.h"
 
 int ls_memory_key_compare(struct ls_memory_key a, struct ls_memory_key b)
 {
     if (a.major != b.major)
         return a.major < b.major ? -1 : 1;
-    return (a.minor > b.minor) - (a.minor < b.minor);
+    if (a.minor != b.minor)
+        return a.minor < b.minor ? -1 : 1;
+    size_t n = a.text.n < b.text.n ? a.text.n : b.text.n;
+    int order = n > 0 ? memcmp(a.text.p, b.text.p, n) : 0;
+    return order ? order : (a.text.n > b.text.n) - (a.text.n < b.text.n);
 }
 
 /* The final mix of splitmix64 (https://prng.di.unimi.it/splitmix64.c): keys in sequence get weights without any. */
 static uint64_t weigh(struct ls_memory_key key)
 {
     uint64_t z = (uint64_t)key.major * 0x9e3779b97f4a7c15u + (uint64_t)key.minor;
+    for (size_t i = 0; i < key.text.n; i++)
+        z = (z ^ key.text.p[i]) * 0x100000001b3u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);

@@ -13,8 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slice.h"
+
 struct ls_memory_key {
     int64_t major, minor;
+    struct lb_slice
+        text; /* tells apart those with equal numbers; mostly empty. Outlives the node */
 };
 
 struct ls_memory_node {

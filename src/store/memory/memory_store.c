@@ -39,6 +39,7 @@ static struct ls_memory_home *make_home(const char *name)
     lr_mutex_init(&h->lock);
     lr_cond_init(&h->woken);
     lb_list_init(&h->workers_list);
+    lb_list_init(&h->touched);
     lb_list_init(&h->flows_list);
     lb_list_init(&h->watchers);
     for (int i = 0; i < LADE_N_FLOW_STATES; i++)
@@ -134,4 +135,9 @@ const struct lq_store_ops ls_memory_ops = {
     .events_set = ls_memory_events_set,
     .events_get = ls_memory_events_get,
     .event_read = ls_memory_event_read,
+    .limit_set = ls_memory_limit_set,
+    .limit_get = ls_memory_limit_get,
+    .key_list = ls_memory_key_list,
+    .key_get = ls_memory_key_get,
+    .key_pause = ls_memory_key_pause,
 };

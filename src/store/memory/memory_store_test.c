@@ -28,8 +28,9 @@ static void order_stays_sorted_under_adds_and_deletes(void **state)
         if (in[i])
             ls_memory_order_del(&o, &node[i]);
         else
-            ls_memory_order_add(&o, &node[i],
-                                (struct ls_memory_key){(int64_t)(i / 10) - 50, (int64_t)i});
+            ls_memory_order_add(
+                &o, &node[i],
+                (struct ls_memory_key){(int64_t)(i / 10) - 50, (int64_t)i, {NULL, 0}});
         in[i] = !in[i];
         n = in[i] ? n + 1 : n - 1;
         assert_int_equal(o.n, n);
@@ -58,7 +59,7 @@ static void order_of_keys_in_sequence_stays_flat(void **state)
     static struct ls_memory_node node[16 * N];
     struct ls_memory_order o = {0};
     for (size_t i = 0; i < LB_ARRAY_LEN(node); i++)
-        ls_memory_order_add(&o, &node[i], (struct ls_memory_key){4, (int64_t)i});
+        ls_memory_order_add(&o, &node[i], (struct ls_memory_key){4, (int64_t)i, {NULL, 0}});
     assert_true(measure_depth(o.root) < 60); /* 14 at best, about 33 expected */
 }
 

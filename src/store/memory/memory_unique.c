@@ -45,8 +45,9 @@ static void trail(struct ls_memory_home *h, struct ls_memory_lock *l, const stru
     struct ls_memory_queue *q = spare->queue;
     int64_t due_ms = l->node.key.major;
     ls_memory_order_del(&q->expiring, &l->node);
-    ls_memory_order_add(&q->expiring, &l->node,
-                        (struct ls_memory_key){add_ms(due_ms, put->unique_ttl_ms), ++h->sequence});
+    ls_memory_order_add(
+        &q->expiring, &l->node,
+        (struct ls_memory_key){add_ms(due_ms, put->unique_ttl_ms), ++h->sequence, {NULL, 0}});
     l->first_ms = due_ms;
     l->trails = true;
     memcpy(l->holder, spare->id, sizeof(l->holder));

@@ -91,7 +91,7 @@ int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb
         if (first == LADE_DONE || outcome[i] < 0)
             first = outcome[i];
     }
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return first < 0 ? lb_fail_nomem(err, "act") : first;
 }
 
@@ -109,7 +109,7 @@ int ls_memory_purge(struct lq_store *s, const char *queue, enum lade_state state
         rc = ls_memory_act_on(s, ls_memory_job_of(first), LADE_JOB_REMOVE, now);
         done += rc == LADE_DONE;
     }
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     if (rc < 0 && done == 0)
         return lb_fail_nomem(err, "purge");
     *n = done;
@@ -126,7 +126,7 @@ int ls_memory_redrive(struct lq_store *s, const char *queue, size_t max, size_t 
     for (*n = 0; q && (first = ls_memory_order_first(&q->order[LADE_STATE_DEAD])) && *n < max;
          (*n)++)
         (void)retry(h, ls_memory_job_of(first), now);
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return first ? LADE_MORE : LADE_DONE;
 }
 
@@ -160,7 +160,10 @@ int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err)
         ls_memory_lock_expire(q, INT64_MAX);
         ls_memory_stream_clear(q);
         ls_memory_ring_watchers(h);
-        q->made = q->paused = false;
+        ls_memory_tenants_free(q);
+        q->made = q->paused = q->gated = false;
+        q->limit = q->usual = (struct lq_limit){0};
+        q->v = q->free_at = q->tat_us = q->free_until_us = 0;
         q->total_enqueued = q->total_completed = q->total_failed = q->total_dead = 0;
     }
     lr_mutex_unlock(&h->lock);

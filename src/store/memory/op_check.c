@@ -74,6 +74,44 @@ static void check_classes(const struct check *c, const struct ls_memory_queue *q
         find(c, "more classes of deaths than there may be", q->name);
 }
 
+/* A key's numbers against its jobs, and its place against its numbers (C-076: none is held with a free slot). */
+static void check_tenant(const struct check *c, const struct ls_memory_tenant *t, int64_t now_ms)
+{
+    int64_t n[LADE_N_STATES] = {0}, away = 0, at;
+    size_t i = 0;
+    enum lade_key_hold why;
+    for (const struct ls_memory_job *j; (j = lb_map_next(&t->queue->jobs, &i));) {
+        n[j->state] += j->tenant == t;
+        away += j->tenant == t && j->away;
+    }
+    const struct lq_key_facts *k = &t->facts;
+    if (n[LADE_STATE_READY] != k->ready || n[LADE_STATE_ACTIVE] != k->active || away != k->away ||
+        n[LADE_STATE_SCHEDULED] + n[LADE_STATE_RETRYING] != t->waiting ||
+        n[LADE_STATE_COMPLETED] + n[LADE_STATE_DEAD] + n[LADE_STATE_CANCELLED] != t->ended ||
+        t->unplaced != 0)
+        find(c, "counts of a key are wrong", (const char *)t->key.p);
+    struct lq_limit l = ls_memory_tenant_limit(t);
+    int64_t room = lq_key_room(&l, k, now_ms * 1000, &at, &why);
+    if (room > 0 && t->place == LQ_KEY_PARKED)
+        find(c, "key is held though it may run", (const char *)t->key.p);
+    if ((k->ready > 0) != (t->place != LQ_KEY_IDLE))
+        find(c, "place of a key and its ready jobs do not agree", (const char *)t->key.p);
+    if (t->place == LQ_KEY_TIMED && room == 0 && t->node.key.major > at)
+        find(c, "key waits for too long", (const char *)t->key.p);
+}
+
+static void check_tenants(const struct check *c, const struct ls_memory_queue *q, int64_t now_ms)
+{
+    int64_t held = 0;
+    size_t at = 0;
+    for (const struct ls_memory_tenant *t; (t = lb_map_next(&q->tenants, &at));) {
+        check_tenant(c, t, now_ms);
+        held += t->held;
+    }
+    if (held != q->held)
+        find(c, "number of held jobs is wrong", q->name);
+}
+
 static void check_queue(const struct check *c, const struct ls_memory_queue *q, int64_t now_ms)
 {
     for (int i = 0; i < LADE_N_STATES; i++)
@@ -86,6 +124,7 @@ static void check_queue(const struct check *c, const struct ls_memory_queue *q, 
     size_t at = 0;
     for (const struct ls_memory_lock *l; (l = lb_map_next(&q->locks, &at));)
         check_lock(c, q, l, now_ms);
+    check_tenants(c, q, now_ms);
     if (q->locks.n != q->expiring.n)
         find(c, "locks by key and by time differ", q->name);
 }

@@ -39,16 +39,21 @@ int ls_memory_queues(struct lq_store *s, struct lb_arena *arena, const char ***n
     return LADE_DONE;
 }
 
-/* The first of each level is its oldest, but for a job handed back. */
+/* The first of each level is its oldest, but for a job handed back; and the first of the key whose turn is next. */
 static int64_t measure_latency(const struct ls_memory_queue *q, int64_t now_ms)
 {
     int64_t oldest = now_ms;
     for (int level = 0; level < LQ_N_LEVELS; level++) {
-        struct ls_memory_key before = {level, INT64_MIN};
+        struct ls_memory_key before = {level, INT64_MIN, {NULL, 0}};
         const struct ls_memory_job *j =
             ls_memory_job_of(ls_memory_order_after(&q->order[LADE_STATE_READY], before));
-        if (j && j->ready_ms < oldest)
+        if (j && j->node.key.major == level && j->ready_ms < oldest)
             oldest = j->ready_ms;
+    }
+    struct ls_memory_node *turn = ls_memory_order_first(&q->ring);
+    if (turn) {
+        const struct ls_memory_tenant *t = LB_CONTAINER_OF(turn, struct ls_memory_tenant, node);
+        oldest = LB_MIN(oldest, ls_memory_first_ready(q, t)->ready_ms);
     }
     return (now_ms - oldest) * LADE_MILLISECOND;
 }
@@ -67,6 +72,7 @@ int ls_memory_count(struct lq_store *s, const char *queue, lade_queue_info *out,
             .total_completed = q->total_completed,
             .total_failed = q->total_failed,
             .total_dead = q->total_dead,
+            .held = (uint64_t)q->held,
         };
         memcpy(out->name, q->name, sizeof(out->name));
         for (size_t i = 0; i < LADE_N_STATES; i++)
@@ -144,7 +150,7 @@ int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, str
 bool ls_memory_cursor_read(const lade_cursor *cursor, struct ls_memory_key *key)
 {
     char *colon, *end;
-    *key = (struct ls_memory_key){INT64_MIN, INT64_MIN};
+    *key = (struct ls_memory_key){INT64_MIN, INT64_MIN, {NULL, 0}};
     if (cursor->at[0] == 0)
         return true;
     key->major = strtoll(cursor->at, &colon, 10);

@@ -133,7 +133,7 @@ int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *er
         if (m[i].job || m[i].conflict)
             place(h, &put[i], &m[i], now);
     }
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     for (size_t i = 0; i < n; i++)
         lb_free(m[i].body.p);
     lb_free(m);

@@ -70,9 +70,21 @@ static void wait_until_due(struct ls_memory_home *h, struct ls_memory_job *j, en
     struct ls_memory_queue *q = j->queue;
     int64_t next = ls_memory_queue_next_due(q);
     int64_t due = due_in(now_ms, delay_ms);
-    ls_memory_job_move(h, j, to, due, now_ms);
+    ls_memory_job_delay(h, j, to, due, now_ms);
     if (next == 0 || due < next)
         ls_memory_queue_wake(h, q, 1);
+}
+
+/* Nothing of the key is taken until then; t NULL: of the jobs without one. */
+static void throttle(struct ls_memory_home *h, struct ls_memory_queue *q,
+                     struct ls_memory_tenant *t, int64_t until_ms)
+{
+    int64_t *until_us = t ? &t->facts.until_us : &q->free_until_us;
+    *until_us = until_ms > INT64_MAX / 1000 ? INT64_MAX : LB_MAX(*until_us, until_ms * 1000);
+    q->gated = true;
+    if (t)
+        ls_memory_tenant_touch(h, t); /* its counts changed, too */
+    ls_memory_queue_wake(h, q, 1);
 }
 
 static void end(struct lq_store *s, struct ls_memory_job *j, enum lade_state to, int64_t now_ms)
@@ -119,6 +131,10 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
     case LQ_TO_READY:
         ls_memory_job_hand_back(h, j, now_ms);
         ls_memory_queue_wake(h, q, 1);
+        break;
+    case LQ_TO_THROTTLED:
+        ls_memory_job_hand_back(h, j, now_ms);
+        throttle(h, q, j->tenant, due_in(now_ms, it->delay_ms));
         break;
     case LQ_TO_DEAD:
         ls_memory_job_die(h, j, reason, death, now_ms);
@@ -196,7 +212,7 @@ int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
         settle_all(s, it, n, t, now);
     ls_memory_flow_finish(&births);
     int rc = prepared && take ? ls_memory_take(s, take, out, now, err) : LADE_DONE;
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     free_texts(t, n);
     if (!prepared)
         return lb_fail_nomem(err, "settle");

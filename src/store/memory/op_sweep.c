@@ -21,7 +21,7 @@ int ls_memory_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, siz
         if (due != 0 && (*next_ms == 0 || due < *next_ms))
             *next_ms = due;
     }
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return LADE_DONE;
 }
 
@@ -52,11 +52,12 @@ int ls_memory_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t
         if (!q)
             continue;
         ls_memory_lock_expire(q, now);
+        ls_memory_tenants_trim(q, now);
         *n += trim_queue(s, q, now, max - *n, &more);
     }
     bool more_flows;
     (void)ls_memory_flow_retain(s, now, true, max, &more_flows);
     more = more || more_flows;
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return more ? LADE_MORE : LADE_DONE;
 }

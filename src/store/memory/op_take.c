@@ -69,6 +69,20 @@ static size_t count_waiting(struct ls_memory_home *h, struct lq_lanes lanes)
     return n;
 }
 
+/* The same of a queue with keys or limits. False when out of memory. */
+static bool take_turns(struct lq_store *s, struct ls_memory_queue *q, struct ls_memory_worker *w,
+                       uint32_t lane, size_t max, struct lq_leased_vec *out, int64_t now_ms)
+{
+    struct ls_memory_home *h = ls_memory_home_of(s);
+    struct ls_memory_turn turn;
+    for (size_t n = 0; n < max && (turn = ls_memory_turn_begin(h, q, now_ms)).job; n++) {
+        if (!hand_out(s, turn.job, w, lane, out, now_ms))
+            return false;
+        ls_memory_turn_end(h, q, &turn, now_ms);
+    }
+    return true;
+}
+
 /* False when out of memory. */
 static bool take_from(struct lq_store *s, const struct lq_take *take, uint32_t lane, size_t max,
                       struct lq_leased_vec *out, int64_t now_ms)
@@ -79,25 +93,31 @@ static bool take_from(struct lq_store *s, const struct lq_take *take, uint32_t l
         return true;
     (void)ls_memory_queue_promote(h, q, now_ms, LQ_TAKE_MAX);
     struct ls_memory_worker *w = ls_memory_worker_find(h, take->worker);
+    size_t before = out->n;
     struct ls_memory_node *first = NULL;
-    size_t n = 0;
-    for (; n < max && (first = ls_memory_order_first(&q->order[LADE_STATE_READY])); n++) {
+    if (q->gated && !take_turns(s, q, w, lane, max, out, now_ms))
+        return false;
+    while (!q->gated && out->n - before < max &&
+           (first = ls_memory_order_first(&q->order[LADE_STATE_READY]))) {
         if (!hand_out(s, ls_memory_job_of(first), w, lane, out, now_ms))
             return false;
     }
-    if (n > 0 && q->order[LADE_STATE_READY].n == 0)
+    if (out->n > before && q->order[LADE_STATE_READY].n == 0)
         ls_memory_event(h, q, &(struct lq_ev){.type = LADE_EVENT_DRAINED}, now_ms);
     return true;
 }
 
-static int64_t find_next_due(struct ls_memory_home *h, struct lq_lanes lanes)
+static int64_t find_next_due(struct ls_memory_home *h, struct lq_lanes lanes, int64_t now_ms)
 {
     int64_t next = 0;
     for (size_t i = 0; i < lanes.n; i++) {
         const struct ls_memory_queue *q = ls_memory_queue_find(h, lanes.queue[i]);
         int64_t due = q && !q->paused ? ls_memory_queue_next_due(q) : 0;
+        int64_t turn = q && !q->paused && q->gated ? ls_memory_queue_next_turn(q, now_ms) : 0;
         if (due != 0 && (next == 0 || due < next))
             next = due;
+        if (turn != 0 && (next == 0 || turn < next))
+            next = turn;
     }
     return next;
 }
@@ -120,7 +140,7 @@ int ls_memory_take(struct lq_store *s, const struct lq_take *take, struct lq_lea
     if (out->n == before && !ok)
         return lb_fail_nomem(err, "take");
     if (out->n == before) {
-        out->next_due_ms = find_next_due(h, take->lanes);
+        out->next_due_ms = find_next_due(h, take->lanes, now_ms);
         out->now_ms = now_ms;
     }
     w->idle = out->n == before && take->register_idle;

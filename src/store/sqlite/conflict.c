@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
 static int64_t add_ms(int64_t a, int64_t b)
@@ -50,8 +51,8 @@ static int become(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const stru
     part.level = it->level;
     if (due)
         ls_sqlite_run_to_due(tx, q, &part, LADE_STATE_SCHEDULED, due_ms);
-    else
-        ls_sqlite_run_to_ready(tx, q, &part);
+    else if (rc == 0)
+        rc = ls_sqlite_run_return(tx, q, r, &part);
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, &part);
 }
 

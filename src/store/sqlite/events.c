@@ -50,6 +50,7 @@ static enum lade_event_type type_of(enum lq_to to)
         return LADE_EVENT_COMPLETED;
     case LQ_TO_RETRYING:
         return LADE_EVENT_RETRYING;
+    case LQ_TO_THROTTLED:
     case LQ_TO_READY:
         return LADE_EVENT_WAITING;
     case LQ_TO_DEAD:

@@ -106,6 +106,24 @@ static void a_database_marked_by_another_program_is_refused(void **state)
     assert_refused(LADE_EFOREIGN, "something else");
 }
 
+/* A file with jobs in every state, as schema 4 had them, goes on as it was. */
+static void a_file_from_before_keys_is_taken_over(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 20);
+    lq_store_close(s);
+    run_sql("DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
+            "ALTER TABLE queue DROP COLUMN gated; PRAGMA user_version = 4");
+    s = sk_open();
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 20);
+    sk_put(s, "b", 5);
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 25);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+}
+
 static void a_file_of_a_newer_version_is_refused(void **state)
 {
     (void)state;
@@ -255,6 +273,7 @@ int main(void)
         SK_TEST(a_file_that_is_no_database_is_refused_and_left_alone),
         SK_TEST(a_database_of_something_else_is_refused_and_left_alone),
         SK_TEST(a_database_marked_by_another_program_is_refused),
+        SK_TEST(a_file_from_before_keys_is_taken_over),
         SK_TEST(a_file_of_a_newer_version_is_refused),
         SK_TEST(a_damaged_file_is_told),
         SK_TEST(the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out),

@@ -7,6 +7,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -53,7 +54,8 @@ int ls_sqlite_job_revive(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     int rc = ls_sqlite_run_cut(tx, q, r, off, k);
     if (rc == 0 && ls_sqlite_state_is_ended(r->state))
         rc = ls_sqlite_jobs_renew(tx, part.job, k);
-    ls_sqlite_run_to_ready(tx, q, &part);
+    if (rc == 0)
+        rc = ls_sqlite_run_return(tx, q, r, &part);
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, &part);
 }
 
@@ -301,7 +303,9 @@ static int run_forget(struct ls_sqlite_tx *tx, void *arg)
         if (q->count[i] > 0)
             return LADE_WRONG_STATE;
     }
-    rc = del_queue(tx, LS_SQLITE_LOCK_DEL_QUEUE, q->num);
+    rc = q->gated ? ls_sqlite_keys_drop(tx, q) : 0;
+    if (rc == 0)
+        rc = del_queue(tx, LS_SQLITE_LOCK_DEL_QUEUE, q->num);
     if (rc == 0 && q->events > 0)
         rc = ls_sqlite_events_drop(tx, q);
     if (rc == 0)

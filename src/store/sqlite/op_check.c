@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -75,7 +76,7 @@ static void check_run(struct check *c, const struct ls_sqlite_run *before,
     if ((r->state == LADE_STATE_ACTIVE) != (r->worker != 0))
         find_fault(c, name_of(c, r->queue), "job %lld: owner and state do not fit",
                    (long long)r->job);
-    if (r->state == LADE_STATE_READY && r->rank != r->level)
+    if (r->state == LADE_STATE_READY && r->rank != ls_sqlite_run_rank(r))
         find_fault(c, name_of(c, r->queue), "job %lld waits in a foreign level", (long long)r->job);
 }
 
@@ -197,6 +198,8 @@ static int check_all(struct check *c)
         rc = check_none(c, LS_SQLITE_DEATH_COUNT, "classes and the dead differ in number", false);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_WORKER_LOST, "a lease has no worker; first job", false);
+    if (rc == 0)
+        rc = ls_sqlite_keys_check(&c->tx, c->report, c->ctx);
     if (rc == 0)
         rc = ls_sqlite_flows_check(&c->tx, c->report, c->ctx);
     if (rc == 0)

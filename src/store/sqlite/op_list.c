@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -85,7 +86,27 @@ int ls_sqlite_queues(struct lq_store *s, struct lb_arena *arena, const char ***n
     return ls_sqlite_read_leave(ss, &tx, rc);
 }
 
-/* The age of the first job of each level; the oldest of them. */
+/* When the first job of the key whose turn is next came. */
+static int look_at_turn(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, int64_t *oldest)
+{
+    struct ls_sqlite_run r;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_KEY_RING);
+    if (st) {
+        ls_sqlite_bind(st, 1, q->num);
+        ls_sqlite_bind(st, 2, 1);
+    }
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc <= 0)
+        return rc;
+    int64_t num = sqlite3_column_int64(st, 0);
+    (void)sqlite3_reset(st);
+    rc = ls_sqlite_run_first_of_key(tx, q, num, &r);
+    if (rc == 0)
+        *oldest = LB_MIN(*oldest, r.at_ms);
+    return rc < 0 ? rc : 0;
+}
+
+/* The age of the first job of each level, and of the key whose turn is next; the oldest of them. */
 static int measure_latency(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, int64_t *ns)
 {
     int64_t oldest = tx->now_ms;
@@ -106,6 +127,9 @@ static int measure_latency(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue
         (void)sqlite3_reset(st);
         oldest = LB_MIN(oldest, r.at_ms);
     }
+    int rc = q->gated ? look_at_turn(tx, q, &oldest) : 0;
+    if (rc < 0)
+        return rc;
     *ns = (tx->now_ms - oldest) * LADE_MILLISECOND;
     return 0;
 }
@@ -137,6 +161,11 @@ static int read_count(struct ls_sqlite_tx *tx, const char *queue, lade_queue_inf
     info->total_completed = (uint64_t)q->total[LS_SQLITE_COMPLETED];
     info->total_failed = (uint64_t)q->total[LS_SQLITE_FAILED];
     info->total_dead = (uint64_t)q->total[LS_SQLITE_DIED];
+    struct ls_sqlite_gate *gate;
+    rc = ls_sqlite_gate(tx, q, &gate);
+    if (rc < 0)
+        return rc;
+    info->held = gate ? (uint64_t)gate->held : 0;
     rc = measure_latency(tx, q, &info->latency);
     return rc < 0 ? rc : count_workers(tx, queue, &info->n_workers);
 }

@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "base/fault.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
 
@@ -33,13 +34,16 @@ int ls_sqlite_promote_due(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, si
             return rc;
         if (rc == LADE_NOT_FOUND || r.rank > tx->now_ms)
             return 0;
-        int64_t k = LB_MIN(r.n, (int64_t)max);
+        bool first; /* singly: the last of them is then the first */
+        rc = ls_sqlite_key_goes_first(tx, q, &r, &first);
+        int64_t k = first ? 1 : LB_MIN(r.n, (int64_t)max);
         struct ls_sqlite_run ready = ls_sqlite_run_part(&r, 0, k);
-        rc = ls_sqlite_run_cut(tx, q, &r, 0, k);
-        if (rc == 0) {
-            ls_sqlite_run_to_ready(tx, q, &ready);
+        if (rc == 0)
+            rc = ls_sqlite_run_cut(tx, q, &r, 0, k);
+        if (rc == 0)
+            rc = ls_sqlite_run_return(tx, q, &r, &ready);
+        if (rc == 0)
             rc = ls_sqlite_run_add(tx, q, &ready);
-        }
         if (rc < 0)
             return rc;
         LB_FAULT("sqlite.promote.run");
@@ -152,6 +156,8 @@ static int run_trim(struct ls_sqlite_tx *tx, void *arg)
         rc = ls_sqlite_tx_queue(tx, w->lanes.queue[i], &q);
         if (rc == 0 && q)
             rc = trim_queue(tx, w, q);
+        if (rc == 0 && q && q->gated)
+            rc = ls_sqlite_keys_trim(tx, q, w->max);
     }
     bool more = false;
     if (rc == 0)

@@ -12,6 +12,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/feed.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -174,10 +175,17 @@ static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *
                         &(struct lq_ev){.type = LADE_EVENT_WAITING,
                                         .job = it->id,
                                         .kind = lq_body_kind(it->body)});
-    int64_t rank = due ? due_ms : it->level;
+    int64_t rank = due ? due_ms : it->level, key = 0;
     struct ls_sqlite_run *open = &p->open;
+    if (it->key.n > 0) {
+        struct ls_sqlite_key *k;
+        int rk = ls_sqlite_key_make(tx, q, it->key, &k);
+        if (rk < 0)
+            return rk;
+        key = k->num;
+    }
     if (open->n > 0 && p->q == q && p->due == due && open->rank == rank &&
-        open->level == it->level && open->job + open->n == seq) {
+        open->level == it->level && open->job + open->n == seq && open->key == key) {
         open->n++;
         return 0;
     }
@@ -185,7 +193,7 @@ static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *
     p->q = q;
     p->due = due;
     *open = (struct ls_sqlite_run){
-        .job = seq, .n = 1, .queue = q->num, .rank = rank, .level = it->level};
+        .job = seq, .n = 1, .queue = q->num, .rank = rank, .level = it->level, .key = key};
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -27,7 +28,7 @@ static size_t measure(const struct lq_settle *it, size_t n, const struct ls_sqli
 {
     size_t room = (size_t)(r->pos + r->n - (int64_t)it->fence);
     size_t k = 1;
-    while (it->to != LQ_TO_READY && k < n && k < room) {
+    while (it->to != LQ_TO_READY && it->to != LQ_TO_THROTTLED && k < n && k < room) {
         const struct lq_settle *b = &it[k];
         if (b->fence != it->fence + k || b->to != it->to || b->delay_ms != it->delay_ms ||
             b->reason != it->reason || (b->queue != it->queue && strcmp(b->queue, it->queue) != 0))
@@ -93,12 +94,19 @@ static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sq
         break;
     case LQ_TO_RETRYING:
         ls_sqlite_run_to_due(tx, q, r, LADE_STATE_RETRYING, due_ms);
+        r->flags = r->key ? LS_SQLITE_AWAY : 0;
         break;
     case LQ_TO_SCHEDULED:
         ls_sqlite_run_to_due(tx, q, r, LADE_STATE_SCHEDULED, due_ms);
+        r->flags = r->key ? LS_SQLITE_AWAY : 0;
         break;
     case LQ_TO_READY:
         rc = ls_sqlite_run_to_front(tx, q, r);
+        break;
+    case LQ_TO_THROTTLED:
+        rc = ls_sqlite_run_to_front(tx, q, r);
+        if (rc == 0)
+            rc = ls_sqlite_throttle(tx, q, r->key, due_ms);
         break;
     case LQ_TO_DEAD:
         rc = ls_sqlite_run_to_ended(tx, q, r, LADE_STATE_DEAD, it->reason);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -93,33 +94,51 @@ static int lease(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct ls_sq
     return rc;
 }
 
+/* Jobs that were cut and not leased yet: what follows them is leased with them. */
+struct hand {
+    struct ls_sqlite_take *t;
+    struct ls_sqlite_queue *q;
+    uint32_t lane;
+    struct ls_sqlite_run taken; /* n = 0: none */
+};
+
+/* The first k jobs of a ready run into the hand; r NULL: leases what is in it. */
+static int pick(struct ls_sqlite_tx *tx, void *ctx, const struct ls_sqlite_run *r, int64_t k)
+{
+    struct hand *h = ctx;
+    struct ls_sqlite_run *taken = &h->taken;
+    if (!r)
+        return lease(tx, h->t, h->q, h->lane, taken);
+    bool follows = taken->n > 0 && taken->job + taken->n == r->job && taken->level == r->level &&
+                   taken->key == r->key;
+    int rc = follows ? 0 : lease(tx, h->t, h->q, h->lane, taken);
+    if (rc == 0)
+        rc = ls_sqlite_run_cut(tx, h->q, r, 0, k);
+    if (follows)
+        taken->n += k;
+    else
+        *taken = ls_sqlite_run_part(r, 0, k);
+    return rc;
+}
+
 static int take_lane(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct ls_sqlite_queue *q,
                      uint32_t lane)
 {
-    struct ls_sqlite_run taken = {0};
-    size_t left = t->max - (t->out->n - t->before);
-    size_t before = left;
-    int rc = 0;
-    while (left > 0 && rc == 0) {
+    struct hand hand = {.t = t, .q = q, .lane = lane};
+    size_t before = t->out->n, left = t->max - (before - t->before);
+    int rc = q->gated ? ls_sqlite_take_turns(tx, q, (int64_t)left, pick, &hand) : 0;
+    while (!q->gated && left > 0 && rc == 0) {
         struct ls_sqlite_run r;
         rc = ls_sqlite_run_first(tx, q, LADE_STATE_READY, &r);
         if (rc != 0)
             break;
         int64_t k = LB_MIN(r.n, (int64_t)left);
-        bool follows = taken.n > 0 && taken.job + taken.n == r.job && taken.level == r.level;
-        if (!follows)
-            rc = lease(tx, t, q, lane, &taken);
-        if (rc == 0)
-            rc = ls_sqlite_run_cut(tx, q, &r, 0, k);
-        if (follows)
-            taken.n += k;
-        else
-            taken = ls_sqlite_run_part(&r, 0, k);
+        rc = pick(tx, &hand, &r, k);
         left -= (size_t)k;
     }
     if (rc >= 0)
-        rc = lease(tx, t, q, lane, &taken);
-    if (rc == 0 && q->events > 0 && left < before && q->count[LADE_STATE_READY] == 0)
+        rc = lease(tx, t, q, lane, &hand.taken);
+    if (rc == 0 && q->events > 0 && t->out->n > before && q->count[LADE_STATE_READY] == 0)
         ls_sqlite_event(tx, q, &(struct lq_ev){.type = LADE_EVENT_DRAINED});
     return rc;
 }
@@ -158,6 +177,8 @@ int ls_sqlite_take_run(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t)
         rc = ls_sqlite_tx_queue(tx, t->ask->lanes.queue[i], &q);
         if (rc == 0 && q && !q->paused)
             rc = ls_sqlite_next_due(tx, q, &t->out->next_due_ms);
+        if (rc == 0 && q && !q->paused && q->gated)
+            rc = ls_sqlite_next_turn(tx, q, &t->out->next_due_ms);
         if (rc < 0)
             return rc;
     }

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
@@ -22,6 +23,7 @@ void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
     r->worker = sqlite3_column_int64(st, 8);
     r->flags = sqlite3_column_int64(st, 9);
     r->reason = sqlite3_column_int64(st, 10);
+    r->key = sqlite3_column_int64(st, 11);
 }
 
 /* What is known of the file without a look: the runs read or written last (tx.h). NULL: not known. */
@@ -137,6 +139,7 @@ static int insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_run *r)
         (void)sqlite3_bind_null(st, 9);
     ls_sqlite_bind(st, 10, r->flags);
     ls_sqlite_bind(st, 11, r->reason);
+    ls_sqlite_bind(st, 12, r->key);
     keep(tx, r);
     return ls_sqlite_tx_do(tx, st); /* should it fail, all that is kept is forgotten */
 }
@@ -176,11 +179,16 @@ int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
         if (left < 0)
             return left;
     }
+    if (q->gated && r->state == LADE_STATE_ACTIVE)
+        q->freed += k;
+    int rc = r->key ? ls_sqlite_key_count(tx, q, r, -k) : 0;
+    if (rc < 0)
+        return rc;
     if (k == r->n)
         return change(tx, LS_SQLITE_RUN_DEL, r->job, 0);
     if (off == 0)
         return change(tx, LS_SQLITE_RUN_SHIFT, r->job, k);
-    int rc = change(tx, LS_SQLITE_RUN_SET_N, r->job, off);
+    rc = change(tx, LS_SQLITE_RUN_SET_N, r->job, off);
     if (rc < 0 || off + k == r->n)
         return rc;
     struct ls_sqlite_run rest = ls_sqlite_run_part(r, off + k, r->n - off - k);
@@ -192,7 +200,7 @@ static bool continues(const struct ls_sqlite_run *a, const struct ls_sqlite_run 
     return a->job + a->n == b->job && a->pos + a->n == b->pos && a->queue == b->queue &&
            a->state == b->state && a->rank == b->rank && a->level == b->level &&
            a->at_ms == b->at_ms && a->worker == b->worker && a->flags == b->flags &&
-           a->reason == b->reason;
+           a->reason == b->reason && a->key == b->key;
 }
 
 int ls_sqlite_run_add(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
@@ -203,6 +211,8 @@ int ls_sqlite_run_add(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     q->dirty = true;
     struct ls_sqlite_run before;
     int rc = q->events > 0 && tx->quiet == 0 ? ls_sqlite_event_run(tx, q, r) : 0;
+    if (rc == 0 && r->key)
+        rc = ls_sqlite_key_count(tx, q, r, r->n);
     if (rc == 0)
         rc = ls_sqlite_run_of(tx, r->job - 1, &before);
     if (rc < 0)
@@ -238,8 +248,9 @@ void ls_sqlite_run_to_ready(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                             struct ls_sqlite_run *r)
 {
     enter(tx, q, r, LADE_STATE_READY);
-    r->rank = r->level;
-    q->ring += (size_t)r->n;
+    r->rank = ls_sqlite_run_rank(r);
+    if (!r->key) /* a key wakes when it is placed */
+        q->ring += (size_t)r->n;
 }
 
 int ls_sqlite_run_to_front(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
@@ -250,7 +261,7 @@ int ls_sqlite_run_to_front(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     if (st) {
         ls_sqlite_bind(st, 1, q->num);
         ls_sqlite_bind(st, 2, LADE_STATE_READY);
-        ls_sqlite_bind(st, 3, r->level);
+        ls_sqlite_bind(st, 3, ls_sqlite_run_rank(r));
     }
     int rc = read_one(tx, st, &first);
     if (rc < 0)

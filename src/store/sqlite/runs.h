@@ -16,9 +16,21 @@
 #ifndef LADE_SQLITE_RUNS_H
 #define LADE_SQLITE_RUNS_H
 
+#include "queue/limit.h"
 #include "store/sqlite/tx.h"
 
-enum ls_sqlite_flag { LS_SQLITE_BEGUN = 1, LS_SQLITE_KILL = 2, LS_SQLITE_CANCEL = 4 };
+enum ls_sqlite_flag {
+    LS_SQLITE_BEGUN = 1,
+    LS_SQLITE_KILL = 2,
+    LS_SQLITE_CANCEL = 4,
+    LS_SQLITE_AWAY = 8 /* scheduled or retrying, of a key: was active, and keeps its place */
+};
+
+/* Where it stands in READY. */
+static inline int64_t ls_sqlite_run_rank(const struct ls_sqlite_run *r)
+{
+    return r->key * LQ_KEY_LEVELS + r->level;
+}
 
 /* Reads columns LS_SQLITE_RUN from column 0 on. */
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r);

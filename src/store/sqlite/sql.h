@@ -7,13 +7,16 @@
 #ifndef LADE_SQLITE_SQL_H
 #define LADE_SQLITE_SQL_H
 
-#define LS_SQLITE_RUN "job, n, queue, state, rank, pos, level, at, worker, flags, reason"
+#define LS_SQLITE_RUN "job, n, queue, state, rank, pos, level, at, worker, flags, reason, key"
 #define LS_SQLITE_QUEUE                                                                   \
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
-    "total_enqueued, total_completed, total_failed, total_dead, name, events"
+    "total_enqueued, total_completed, total_failed, total_dead, name, events, gated"
 
 #define LS_SQLITE_FLOW \
     "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
+
+#define LS_SQLITE_KEY \
+    "num, place, at, ready, active, waiting, away, ended, paused, until, tat, lim, name"
 
 #define LS_SQLITE_STATEMENTS(X)                                                                    \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -28,7 +31,7 @@
     X(QUEUE_SET,                                                                                   \
       "UPDATE queue SET paused = ?2, next = ?3, scheduled = ?4, ready = ?5, active = ?6, "         \
       "retrying = ?7, completed = ?8, dead = ?9, cancelled = ?10, total_enqueued = ?11, "          \
-      "total_completed = ?12, total_failed = ?13, total_dead = ?14 WHERE num = ?1")                \
+      "total_completed = ?12, total_failed = ?13, total_dead = ?14, gated = ?15 WHERE num = ?1")   \
     X(QUEUE_DEL, "DELETE FROM queue WHERE num = ?1")                                               \
     X(QUEUE_NAMES, "SELECT name FROM queue ORDER BY name")                                         \
     X(QUEUE_ALL, "SELECT " LS_SQLITE_QUEUE " FROM queue ORDER BY num")                             \
@@ -68,7 +71,7 @@
     X(RUN_ALL, "SELECT " LS_SQLITE_RUN " FROM run ORDER BY job")                                   \
     X(RUN_ADD,                                                                                     \
       "INSERT INTO run (" LS_SQLITE_RUN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "      \
-      "?11)")                                                                                      \
+      "?11, ?12)")                                                                                 \
     X(RUN_DEL, "DELETE FROM run WHERE job = ?1")                                                   \
     X(RUN_SET_N, "UPDATE run SET n = ?2 WHERE job = ?1")                                           \
     X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
@@ -180,6 +183,42 @@
       "OR d.job >= r.job + r.n OR d.at <> r.at")                                                   \
     X(DEATH_COUNT, "SELECT q.num, q.name FROM queue q WHERE q.dead <> "                            \
                    "(SELECT coalesce(sum(c.n), 0) FROM dead_class c WHERE c.queue = q.num)")       \
+    /* keys */                                                                                     \
+    X(GATE_GET, "SELECT lim, usual, v, free_at, free_until, tat, held FROM gate WHERE queue = ?1") \
+    X(GATE_SET, "INSERT OR REPLACE INTO gate (queue, lim, usual, v, free_at, free_until, tat, "    \
+                "held) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                   \
+    X(GATE_DEL, "DELETE FROM gate WHERE queue = ?1")                                               \
+    X(KEY_GET, "SELECT " LS_SQLITE_KEY " FROM job_key WHERE num = ?1")                             \
+    X(KEY_FIND, "SELECT " LS_SQLITE_KEY " FROM job_key WHERE queue = ?1 AND name = ?2")            \
+    X(KEY_ADD, "INSERT INTO job_key (queue, name, place, at, ready, active, waiting, away, "       \
+               "ended, paused, until, tat) VALUES (?1, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)")         \
+    X(KEY_SET, "UPDATE job_key SET place = ?2, at = ?3, ready = ?4, active = ?5, waiting = ?6, "   \
+               "away = ?7, ended = ?8, paused = ?9, until = ?10, tat = ?11, lim = ?12 "            \
+               "WHERE num = ?1")                                                                   \
+    X(KEY_DEL, "DELETE FROM job_key WHERE num = ?1")                                               \
+    X(KEY_DEL_QUEUE, "DELETE FROM job_key WHERE queue = ?1")                                       \
+    X(KEY_RING, "SELECT num FROM job_key WHERE queue = ?1 AND place = 1 "                          \
+                "ORDER BY at, name LIMIT ?2")                                                      \
+    X(KEY_RIPE, "SELECT num FROM job_key WHERE queue = ?1 AND place = 2 AND at <= ?2 "             \
+                "ORDER BY at LIMIT ?3")                                                            \
+    X(KEY_NEXT, "SELECT (SELECT at FROM job_key WHERE queue = ?1 AND place = 2 "                   \
+                "ORDER BY at LIMIT 1), EXISTS (SELECT 1 FROM job_key WHERE queue = ?1 "            \
+                "AND place = 1)")                                                                  \
+    X(KEY_LOOSEN, "UPDATE job_key SET place = 1, at = 0 WHERE queue = ?1 AND place >= 2")          \
+    X(KEY_TRIM, "DELETE FROM job_key WHERE num IN (SELECT num FROM job_key WHERE queue = ?1 "      \
+                "AND ready + active + waiting + ended + paused = 0 AND until <= ?2 "               \
+                "AND tat <= ?2 AND lim IS NULL LIMIT ?3)")                                         \
+    X(KEY_AFTER, "SELECT " LS_SQLITE_KEY " FROM job_key WHERE queue = ?1 AND "                     \
+                 "name > coalesce(?2, x'') ORDER BY name LIMIT ?3")                                \
+    X(KEY_ALL, "SELECT " LS_SQLITE_KEY ", queue FROM job_key ORDER BY num")                        \
+    X(KEY_SUMS, "SELECT key, sum(CASE state WHEN 1 THEN n ELSE 0 END), "                           \
+                "sum(CASE state WHEN 2 THEN n ELSE 0 END), "                                       \
+                "sum(CASE WHEN state IN (0, 3) THEN n ELSE 0 END), "                               \
+                "sum(CASE WHEN state IN (0, 3) AND flags & 8 THEN n ELSE 0 END), "                 \
+                "sum(CASE WHEN state >= 4 THEN n ELSE 0 END), min(queue), max(queue) "             \
+                "FROM run WHERE key <> 0 GROUP BY key ORDER BY key")                               \
+    X(RUN_FIRST_OF_KEY, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = 1 AND "    \
+                        "rank BETWEEN ?2 AND ?3 ORDER BY rank, pos LIMIT 1")                       \
     /* flows */                                                                                    \
     X(FLOW_ANY, "SELECT 1 FROM flow LIMIT 1")                                                      \
     X(FLOW_GET, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE id = ?1")                               \

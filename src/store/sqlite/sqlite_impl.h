@@ -106,6 +106,16 @@ int ls_sqlite_flow_list(struct lq_store *s, lade_cursor *cursor, size_t limit,
                         struct lq_flow_row_vec *out, lade_err *err);
 int ls_sqlite_flow_inputs(struct lq_store *s, struct lb_slice id, uint32_t node, size_t first,
                           size_t max, struct lq_input_vec *out, lade_err *err);
+int ls_sqlite_limit_set(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                        struct lb_slice key, const struct lq_limit *limit, lade_err *err);
+int ls_sqlite_limit_get(struct lq_store *s, const char *queue, enum lade_limit_scope scope,
+                        struct lb_slice key, struct lq_limit *out, lade_err *err);
+int ls_sqlite_key_list(struct lq_store *s, const char *queue, lade_cursor *cursor, size_t limit,
+                       struct lq_key_row_vec *out, lade_err *err);
+int ls_sqlite_key_show(struct lq_store *s, const char *queue, struct lb_slice key,
+                       struct lq_key_row_vec *out, lade_err *err);
+int ls_sqlite_key_pause(struct lq_store *s, const char *queue, struct lb_slice key, bool paused,
+                        lade_err *err);
 int ls_sqlite_flow_act(struct lq_store *s, struct lb_slice id, enum lade_flow_verb verb,
                        lade_err *err);
 int ls_sqlite_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,

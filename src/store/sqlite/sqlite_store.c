@@ -185,5 +185,10 @@ const struct lq_store_ops ls_sqlite_ops = {
     .events_set = ls_sqlite_events_set,
     .events_get = ls_sqlite_events_get,
     .event_read = ls_sqlite_event_read,
+    .limit_set = ls_sqlite_limit_set,
+    .limit_get = ls_sqlite_limit_get,
+    .key_list = ls_sqlite_key_list,
+    .key_get = ls_sqlite_key_show,
+    .key_pause = ls_sqlite_key_pause,
     .notice = take_notice,
 };

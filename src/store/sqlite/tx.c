@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/keys.h"
 #include "store/sqlite/log.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -17,11 +18,15 @@ void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_s
     lb_arena_init(&tx->kept);
     lb_map_init(&tx->queues);
     tx->locks = tx->notes = -1;
+    lb_map_init(&tx->keys_by_num);
+    lb_map_init(&tx->keys_by_name);
 }
 
 void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
 {
     lb_map_fini(&tx->queues);
+    lb_map_fini(&tx->keys_by_num);
+    lb_map_fini(&tx->keys_by_name);
     lb_arena_fini(&tx->kept);
     lb_arena_fini(&tx->arena);
 }
@@ -60,7 +65,9 @@ static void leave_queues(struct ls_sqlite_tx *tx)
         q->batch = (struct ls_sqlite_batch){0};
         q->ring = 0;
         q->ring_due = 0;
+        q->freed = 0;
     }
+    tx->keys = NULL;
     tx->list = tx->last = NULL;
     tx->ended = false;
     tx->quiet = 0;
@@ -73,6 +80,9 @@ static void forget_all(struct ls_sqlite_tx *tx)
     leave_queues(tx);
     for (struct ls_sqlite_queue *q = tx->all; q; q = q->next_kept)
         (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
+    if (tx->all_keys)
+        ls_sqlite_keys_forget(tx);
+    tx->n_keys = 0;
     tx->all = NULL;
     tx->n_all = 0;
     lb_arena_reset(&tx->kept);
@@ -103,7 +113,8 @@ int ls_sqlite_tx_begin(struct ls_sqlite_tx *tx)
     int rc = ls_sqlite_tx_do(tx, ls_sqlite_tx_stmt(tx, LS_SQLITE_BEGIN));
     if (rc == 0)
         ls_sqlite_log_begin(tx->db);
-    bool kept = rc == 0 && tx->keeps && tx->n_all <= LS_SQLITE_QUEUES_KEPT;
+    bool kept = rc == 0 && tx->keeps && tx->n_all <= LS_SQLITE_QUEUES_KEPT &&
+                tx->n_keys <= LS_SQLITE_KEYS_KEPT;
     if (!kept || read_version(tx) != tx->version)
         forget_all(tx);
     if (tx->locks > 0)
@@ -125,12 +136,13 @@ static int write_queue(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
         ls_sqlite_bind(st, ++i, q->count[state]);
     for (size_t t = 0; t < LB_ARRAY_LEN(q->total); t++)
         ls_sqlite_bind(st, ++i, q->total[t]);
+    ls_sqlite_bind(st, ++i, q->gated);
     return ls_sqlite_tx_do(tx, st);
 }
 
 int ls_sqlite_tx_write(struct ls_sqlite_tx *tx)
 {
-    int rc = 0;
+    int rc = ls_sqlite_keys_flush(tx);
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
         if (q->dirty)
             rc = write_queue(tx, q);
@@ -202,6 +214,7 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
         memcpy(q->name, name.p, n);
     q->name[n] = 0;
     q->events = sqlite3_column_int64(st, i + 1);
+    q->gated = sqlite3_column_int64(st, i + 2) != 0;
 }
 
 static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)

@@ -27,9 +27,12 @@ struct ls_sqlite_queue {
     int64_t count[LADE_N_STATES];
     int64_t total[4];
     char name[LADE_NAME_MAX + 1];
+    bool gated;                  /* has or had keys or limits */
+    struct ls_sqlite_gate *gate; /* keys.h; NULL = not read */
     /* Of the open transaction. */
     bool touched; /* in tx->list */
     bool dirty;
+    int64_t freed; /* active jobs that were settled, since the last flush of the keys */
     /* Its stream: see events.h. */
     int64_t events; /* how many it keeps; 0 = it has none */
 
@@ -58,10 +61,12 @@ struct ls_sqlite_run {
     int64_t worker; /* 0 = none */
     int64_t flags;
     int64_t reason;
+    int64_t key; /* 0 = none */
 };
 
 #define LS_SQLITE_RUNS_KEPT   4
 #define LS_SQLITE_QUEUES_KEPT 256 /* beyond it a transaction begins with none */
+#define LS_SQLITE_KEYS_KEPT   20000
 
 struct ls_sqlite_tx {
     struct ls_sqlite *s;
@@ -73,6 +78,7 @@ struct ls_sqlite_tx {
     struct lb_arena arena;        /* of the open transaction */
     struct ls_sqlite_queue *list; /* queues that it has looked at */
     struct ls_sqlite_queue *last; /* of the last look-up: a batch is mostly of one queue */
+    struct ls_sqlite_key *keys;   /* keys.h: those that changed */
 
     /* Kept as long as nobody else commits. */
     bool keeps; /* `version` is that after our last commit */
@@ -94,6 +100,10 @@ struct ls_sqlite_tx {
         char id[LADE_ID_MAX + 1]; /* "" = none */
         int64_t num, until_ms;
     } worker; /* live until then */
+
+    struct ls_sqlite_key *all_keys; /* keys.h */
+    size_t n_keys;                  /* read since all was forgotten */
+    struct lb_map keys_by_num, keys_by_name;
 };
 
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db);

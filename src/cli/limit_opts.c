@@ -1,0 +1,154 @@
+#include "cli/limit_opts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/err.h"
+#include "cli/arg.h"
+
+bool cli_limit_is_said(const struct cli_limit_opts *o)
+{
+    return o->concurrency || o->rate || o->burst || o->weight || o->order;
+}
+
+struct name {
+    char text[40];
+};
+
+static struct name name_of(const char *prefix, const char *option)
+{
+    struct name n;
+    (void)snprintf(n.text, sizeof(n.text), "--%s%s", prefix, option);
+    return n;
+}
+
+/* "none" and "default" as numbers. False when it is neither. */
+static bool read_word(const char *text, bool of_key, int64_t *out)
+{
+    if (strcmp(text, "none") == 0)
+        *out = of_key ? LADE_LIMIT_NONE : 0;
+    else if (of_key && strcmp(text, "default") == 0)
+        *out = 0;
+    else
+        return false;
+    return true;
+}
+
+static int read_rate(const char *name, const char *text, bool of_key, lade_rate *out, lade_err *err)
+{
+    char count[24];
+    lade_rate r = {0};
+    if (read_word(text, of_key, &r.count)) {
+        *out = r;
+        return 0;
+    }
+    const char *slash = strchr(text, '/');
+    if (!slash || (size_t)(slash - text) >= sizeof(count))
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "%s: '%.40s' is no rate; give COUNT/PERIOD, as 100/1s", name, text);
+    memcpy(count, text, (size_t)(slash - text));
+    count[slash - text] = 0;
+    int rc = cli_arg_int(name, count, (struct cli_range){1, INT64_MAX}, &r.count, err);
+    if (rc == 0)
+        rc = cli_arg_duration(name, slash + 1,
+                              (struct cli_range){LADE_MILLISECOND, CLI_DURATION_MAX}, &r.period,
+                              err);
+    if (rc == 0)
+        *out = r;
+    return rc;
+}
+
+static int read_order(const char *name, const char *text, enum lade_key_order *out, lade_err *err)
+{
+    static const char *const names[] = {"default", "any", "fifo"};
+
+    for (size_t i = 0; i < LB_ARRAY_LEN(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum lade_key_order)i;
+            return 0;
+        }
+    }
+    return lb_fail(err, LADE_EINVAL, "usage", "%s: '%.40s' is unknown; give any, fifo or default",
+                   name, text);
+}
+
+int cli_limit_read(const struct cli_limit_opts *o, const char *prefix, bool of_key,
+                   lade_limit *limit, lade_err *err)
+{
+    lade_limit l = *limit;
+    int rc = 0;
+    if (o->concurrency && !read_word(o->concurrency, of_key, &l.concurrency))
+        rc = cli_arg_int(name_of(prefix, "concurrency").text, o->concurrency,
+                         (struct cli_range){1, LADE_LIMIT_CONCURRENCY_MAX}, &l.concurrency, err);
+    if (rc == 0 && o->rate)
+        rc = read_rate(name_of(prefix, "rate").text, o->rate, of_key, &l.rate, err);
+    if (rc == 0 && o->burst && l.rate.count <= 0)
+        rc = lb_fail(err, LADE_EINVAL, "usage", "--%sburst: needs a rate; give --%srate too",
+                     prefix, prefix);
+    if (rc == 0 && o->burst)
+        rc = cli_arg_int(name_of(prefix, "burst").text, o->burst, (struct cli_range){1, INT64_MAX},
+                         &l.rate.burst, err);
+    if (rc == 0 && o->weight && !read_word(o->weight, false, &l.weight))
+        rc = cli_arg_int(name_of(prefix, "weight").text, o->weight,
+                         (struct cli_range){1, LADE_LIMIT_WEIGHT_MAX}, &l.weight, err);
+    if (rc == 0 && o->order)
+        rc = read_order(name_of(prefix, "order").text, o->order, &l.order, err);
+    if (rc == 0)
+        *limit = l;
+    return rc;
+}
+
+struct cli_limit_text cli_limit_number_text(int64_t n)
+{
+    struct cli_limit_text t = {"-"};
+    if (n > 0)
+        (void)snprintf(t.text, sizeof(t.text), "%lld", (long long)n);
+    else if (n < 0)
+        (void)snprintf(t.text, sizeof(t.text), "none");
+    return t;
+}
+
+struct cli_limit_text cli_limit_rate_text(const lade_rate *r)
+{
+    struct cli_limit_text t = cli_limit_number_text(r->count);
+    if (r->count <= 0)
+        return t;
+    int64_t ms = r->period / LADE_MILLISECOND;
+    bool whole = ms % 1000 == 0;
+    (void)snprintf(t.text, sizeof(t.text), "%lld/%lld%s burst %lld", (long long)r->count,
+                   (long long)(whole ? ms / 1000 : ms), whole ? "s" : "ms", (long long)r->burst);
+    return t;
+}
+
+const char *cli_limit_order_text(enum lade_key_order order)
+{
+    return order == LADE_KEY_ORDER_FIFO ? "fifo" : order == LADE_KEY_ORDER_ANY ? "any" : "-";
+}
+
+static void add_number(struct cli_row *r, const char *name, int64_t n)
+{
+    if (n == 0)
+        cli_row_text(r, name, NULL);
+    else if (n < 0)
+        cli_row_text(r, name, "none");
+    else
+        cli_row_int(r, name, n);
+}
+
+void cli_limit_row(struct cli_row *r, const char *prefix, const lade_limit *limit, bool of_keys)
+{
+    char name[40];
+#define NAME(what) ((void)snprintf(name, sizeof(name), "%s%s", prefix, (what)), name)
+    add_number(r, NAME("concurrency"), limit->concurrency);
+    add_number(r, NAME("rate_count"), limit->rate.count);
+    cli_row_int(r, NAME("rate_period_ms"), limit->rate.period / LADE_MILLISECOND);
+    cli_row_int(r, NAME("rate_burst"), limit->rate.burst);
+    if (!of_keys)
+        return;
+    add_number(r, NAME("weight"), limit->weight);
+    cli_row_text(r, NAME("order"),
+                 limit->order == LADE_KEY_ORDER_DEFAULT ? NULL
+                                                        : cli_limit_order_text(limit->order));
+#undef NAME
+}
