@@ -105,7 +105,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
         bool lacks = (groups[i] == &ct_conflict_group && !(ct.ops->caps & LQ_CAP_CONFLICT)) ||
                      (groups[i] == &ct_dead_group && !ct.ops->change) ||
-                     (groups[i] == &ct_event_group && !ct.ops->events_set);  &ct_key_group,
+                     (groups[i] == &ct_event_group && !ct.ops->events_set) ||
+                     (groups[i] == &ct_key_group && !ct.ops->key_list);
         if (!lacks)
             n = add_tests(groups[i], argc > 2 ? argv[2] : NULL, tests, n);
     }
