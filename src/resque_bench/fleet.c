@@ -166,10 +166,11 @@ static bool allocate(struct rb_fleet *f)
         lane->dialer = (struct rb_worker){.lane = lane, .stage = RB_DOWN, .heap_at = NOWHERE};
     }
     for (size_t i = 0; i <= f->n; i++)
-        f->worker[i] = (struct rb_worker){.lane = &f->lane[i == f->n ? f->n_lanes : i % f->n_lanes],
-                                          .stage = RB_STOPPED,
-                                          .number = (uint32_t)i,
-                                          .heap_at = NOWHERE};
+        f->worker[i] = (struct rb_worker){
+            .lane = &f->lane[i == f->n ? f->n_lanes : i % LB_MAX(f->n_lanes, (size_t)1)],
+            .stage = RB_STOPPED,
+            .number = (uint32_t)i,
+            .heap_at = NOWHERE};
     return true;
 }
 
@@ -177,6 +178,7 @@ int rb_fleet_open(struct rb_fleet *f, struct rb_server *s, enum rb_mode mode, si
                   lade_err *err)
 {
     size_t lanes = s->o->connections > 0 ? LB_MIN((size_t)s->o->connections, n) : n;
+    LB_CHECK(lanes > 0);
     *f = (struct rb_fleet){.server = s, .o = s->o, .mode = mode, .n = n, .n_lanes = lanes};
     f->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (f->epoll < 0 || !allocate(f)) {

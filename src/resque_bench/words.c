@@ -123,13 +123,13 @@ void rb_tag_clean(char *out, size_t size, const char *tag)
 
 int rb_output_check(const char *path, lade_err *err)
 {
+    if (!*path)
+        return lb_fail(err, LADE_EINVAL, "options",
+                       "--output is empty; name a file, or - for stdout");
     for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
         if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
             return lb_fail(err, LADE_EINVAL, "options",
                            "--output must not contain '..' segments: %.150s", path);
-    if (!*path)
-        return lb_fail(err, LADE_EINVAL, "options",
-                       "--output is empty; name a file, or - for stdout");
     return 0;
 }
 
