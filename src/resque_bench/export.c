@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -251,6 +253,20 @@ static json_t *host(void)
     return o;
 }
 
+/* The largest resident size so far; null when the system does not say. */
+static json_t *memory(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && kib < 0 && fgets(line, sizeof(line), f))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtoll(line + 6, NULL, 10);
+    if (f)
+        (void)fclose(f);
+    return kib < 0 ? json_null() : json_integer(kib * 1024);
+}
+
 static json_t *document(const struct rb_server *s, const char *tag, const struct rb_result *r,
                         size_t n)
 {
@@ -266,7 +282,8 @@ static json_t *document(const struct rb_server *s, const char *tag, const struct
     MEMBER(o, "tag", json_string(tag));
     MEMBER(o, "timestamp", json_string(now));
     MEMBER(o, "tool",
-           json_pack("{s:s,s:s}", "name", "resque-bench", "version", "lade " LADE_VERSION));
+           json_pack("{s:s,s:s,s:o}", "name", "resque-bench", "version", "lade " LADE_VERSION,
+                     "max_rss_bytes", memory()));
     MEMBER(o, "server", text_or_null(s->version[0] ? s->version : NULL));
     MEMBER(o, "host", host());
     MEMBER(o, "interrupted", json_boolean(interrupted));

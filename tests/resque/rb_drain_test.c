@@ -50,6 +50,71 @@ static void a_drain_takes_every_job_once(void **state)
     run_free(&r);
 }
 
+/* The commands of workers that share connections are the same, and each has its own answer. */
+static void workers_may_share_connections(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    static const char *const profile[] = {"plain", "resque"};
+    for (size_t i = 0; i < LB_ARRAY_LEN(profile); i++) {
+        json_t *d = BENCH(&r, 0, "--workers", "9", "--connections", "2", "--jobs", "700",
+                          "--num-queues", "2", "--poll-profile", profile[i], "--poll-interval-ms",
+                          "200", "--idle-poll-duration-s", "1");
+        const json_t *one = result_of(d, 0);
+        assert_int_equal(int_in(one, "total_jobs"), 700);
+        assert_true(true_in(one, "verified"));
+        assert_true(true_in(one, "cost.commands.match"));
+        assert_true(true_in(one, "idle_poll.cost.commands.match"));
+        assert_int_equal(int_in(d, "config.connections"), 2);
+        if (i == 1)
+            assert_int_equal(int_in(one, "cost.commands.by_name.incrby.server"), 2 * 700);
+        json_decref(d);
+    }
+    RUN(&r, "--modes", "blpop", "--connections", "2");
+    assert_code(&r, 1);
+    assert_says(r.err, "--connections");
+    assert_int_equal(ask_int("DBSIZE"), 0);
+    run_free(&r);
+}
+
+/* And a connection that breaks takes those of its workers with it that were waiting, no others. */
+static void a_shared_connection_that_breaks_is_dialed_again(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct ts_proxy *proxy = ts_proxy_start(kit_redis.socket);
+    assert_non_null(proxy);
+    (void)ts_proxy_rule(proxy,
+                        &(struct ts_proxy_rule){
+                            .match = "LPOP", .act = TS_PROXY_DROP_REQUEST, .skip = 40, .times = 2});
+    json_t *d = BENCH(&r, 1, "--url", ts_proxy_url(proxy), "--workers", "6", "--connections", "2",
+                      "--jobs", "400", "--poll-interval-ms", "20", "--no-idle");
+    const json_t *one = result_of(d, 0);
+    assert_int_equal(int_in(one, "reconnects"), 2);
+    assert_true(int_in(one, "errors") >= 2 && int_in(one, "errors") <= 6);
+    assert_true(int_in(one, "lost_jobs") <= int_in(one, "errors"));
+    assert_int_equal(int_in(one, "total_jobs") + int_in(one, "lost_jobs"), 400);
+    ts_proxy_stop(proxy);
+    json_decref(d);
+    run_free(&r);
+}
+
+static void memory_does_not_grow_with_the_jobs(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    int64_t rss[2];
+    static const char *const jobs[] = {"2000", "200000"};
+    for (int i = 0; i < 2; i++) {
+        json_t *d =
+            BENCH(&r, 0, "--workers", "8", "--connections", "4", "--no-idle", "--jobs", jobs[i]);
+        rss[i] = int_in(d, "tool.max_rss_bytes");
+        json_decref(d);
+    }
+    assert_true(rss[1] - rss[0] < 16 << 20); /* the jobs themselves are 17 MB */
+    run_free(&r);
+}
+
 /* resque B13, B26: the server stands still for longer than --timeout. What was on its way is not lost by that. */
 static void a_drain_that_runs_out_of_time_says_so(void **state)
 {
@@ -341,6 +406,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_drain_takes_every_job_once),
+        cmocka_unit_test(workers_may_share_connections),
+        cmocka_unit_test(a_shared_connection_that_breaks_is_dialed_again),
+        cmocka_unit_test(memory_does_not_grow_with_the_jobs),
         cmocka_unit_test(a_drain_that_runs_out_of_time_says_so),
         cmocka_unit_test(entries_that_are_no_jobs_are_errors_and_stall_nothing),
         cmocka_unit_test(jobs_of_others_are_told_and_given_back),
