@@ -26,6 +26,7 @@
  *   P u:<key>       STRING id of the holder, with its ttl
  *   P ttl           ZSET  unique keys held until their ttl -> ms, for forget
  *   P mark          HASH  active id -> k or c: ends killed or cancelled
+ *   P key, keys, knames, kz:<key>, kring, ktime, kpark, kaway  keys of jobs and their turns: lua/keys.lua
  *   P workers       ZSET  incarnation -> alive until ms; -1 once condemned
  *   P idle          SET   workers that wait for a bell
  *   P bell:<worker> LIST  rings

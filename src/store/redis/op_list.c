@@ -128,14 +128,15 @@ static int read_count(struct ls_redis_conn *c, const char *queue, lade_queue_inf
     info.total_failed = (uint64_t)ls_redis_read_int(&cur);
     info.total_dead = (uint64_t)ls_redis_read_int(&cur);
     info.n_workers = (size_t)ls_redis_read_int(&cur);
-    for (size_t i = 14; i + 1 < n; i += 2) {
+    info.held = (uint64_t)ls_redis_read_int(&cur);
+    for (size_t i = 15; i + 1 < n; i += 2) {
         int64_t ms = ls_redis_id_time(ls_redis_read_bytes(&cur));
         int64_t since = ls_redis_read_int(&cur);
         ms = since ? since : ms;
         if (ms > 0 && ms < now)
             info.latency = LB_MAX(info.latency, (now - ms) * LADE_MILLISECOND);
     }
-    if (cur.bad || n < 14)
+    if (cur.bad || n < 15)
         return ls_redis_conn_fail_reply(c, "count", err);
     (void)snprintf(info.name, sizeof(info.name), "%s", queue);
     *out = info;

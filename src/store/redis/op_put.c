@@ -44,7 +44,7 @@ struct put_call {
 
 static bool is_special(const struct lq_put *p)
 {
-    return p->when != LQ_WHEN_NOW || p->unique.n > 0;
+    return p->when != LQ_WHEN_NOW || p->unique.n > 0 || p->key.n > 0;
 }
 
 static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
@@ -179,6 +179,7 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, siz
     ls_redis_arg_slice(cmd, p->unique);
     ls_redis_arg_int(cmd, LB_MAX(p->unique_ttl_ms, 1));
     ls_redis_arg_int(cmd, p->until);
+    ls_redis_arg_slice(cmd, p->key);
 }
 
 /* The first run of this level from `at` on, or the end of the lane. */
@@ -336,7 +337,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
         return;
     }
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PUT, pc->n_lanes + 1,
-                                                     pc->n_lanes * 6 + 2 * pc->n + 5);
+                                                     pc->n_lanes * 6 + 9 * pc->n + 5);
     ls_redis_key_ns(cmd, ns, "queues");
     for (size_t i = 0; i < pc->n_lanes; i++)
         ls_redis_key(cmd, ns, pc->lane[i].queue, "meta");

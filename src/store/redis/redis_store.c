@@ -34,6 +34,8 @@
     X(REDRIVE, redrive, 0)                         \
     X(PAUSE, pause, 0)                             \
     X(FORGET, forget, 0)                           \
+    X(KEY_SET, key_set, 0)                         \
+    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)   \
     X(CHECK, check, LS_REDIS_SCRIPT_READS)         \
     X(TYPES, types, LS_REDIS_SCRIPT_READS)         \
     X(FLOW_PUT, flow_put, 0)                       \
@@ -504,6 +506,11 @@ const struct lq_store_ops ls_redis_ops = {
     .flow_list = ls_redis_flow_list,
     .flow_inputs = ls_redis_flow_inputs,
     .flow_act = ls_redis_flow_act,
+    .limit_set = ls_redis_limit_set,
+    .limit_get = ls_redis_limit_get,
+    .key_list = ls_redis_key_list,
+    .key_get = ls_redis_key_get,
+    .key_pause = ls_redis_key_pause,
     .pause = ls_redis_pause,
     .forget = ls_redis_forget,
     .workers = ls_redis_list_workers,

@@ -42,6 +42,8 @@ enum ls_redis_lua {
     LS_REDIS_LUA_REDRIVE,
     LS_REDIS_LUA_PAUSE,
     LS_REDIS_LUA_FORGET,
+    LS_REDIS_LUA_KEY_SET,
+    LS_REDIS_LUA_KEY_LOOK,
     LS_REDIS_LUA_CHECK,
     LS_REDIS_LUA_TYPES,
     LS_REDIS_LUA_FLOW_PUT,
@@ -227,6 +229,16 @@ int ls_redis_flow_list(struct lq_store *base, lade_cursor *cursor, size_t limit,
                        struct lq_flow_row_vec *out, lade_err *err);
 int ls_redis_flow_inputs(struct lq_store *base, struct lb_slice id, uint32_t node, size_t first,
                          size_t max, struct lq_input_vec *out, lade_err *err);
+int ls_redis_limit_set(struct lq_store *base, const char *queue, enum lade_limit_scope scope,
+                       struct lb_slice key, const struct lq_limit *limit, lade_err *err);
+int ls_redis_limit_get(struct lq_store *base, const char *queue, enum lade_limit_scope scope,
+                       struct lb_slice key, struct lq_limit *out, lade_err *err);
+int ls_redis_key_list(struct lq_store *base, const char *queue, lade_cursor *cursor, size_t limit,
+                      struct lq_key_row_vec *out, lade_err *err);
+int ls_redis_key_get(struct lq_store *base, const char *queue, struct lb_slice key,
+                     struct lq_key_row_vec *out, lade_err *err);
+int ls_redis_key_pause(struct lq_store *base, const char *queue, struct lb_slice key, bool paused,
+                       lade_err *err);
 int ls_redis_flow_act(struct lq_store *base, struct lb_slice id, enum lade_flow_verb verb,
                       lade_err *err);
 /* Reports what is wrong with flows. */

@@ -4,6 +4,7 @@
 -- ARGV  verb (0 retry, 1 kill, 2 cancel, 3 remove), ids
 -- Answers for each id 0 done, 1 not found, 2 wrong state.
 local P, verb -- of the call at hand
+local key, goes_first -- of the job at hand: nil when it has none; whether it was away and comes before the others
 local DONE, ABSENT, WRONG = 0, 1, 2
 
 -- State letter as in rows.lua, its level, and the lease or the record of the end; of one in a pack this and its place.
@@ -42,11 +43,18 @@ local function unlink(id, state, level)
     if p then
         extract(P, p, place, is)
     elseif state == 'r' then
-        haunt(P, level, id)
-    elseif state == 's' then
-        call('ZREM', P .. 'scheduled', id)
-    elseif state == 't' then
-        call('ZREM', P .. 'retrying', id)
+        if key then
+            call('ZREM', P .. 'kz:' .. key, id)
+            K.key_count(key, 'ready', -1)
+        else
+            haunt(P, level, id)
+        end
+    elseif state == 's' or state == 't' then
+        call('ZREM', P .. (state == 's' and 'scheduled' or 'retrying'), id)
+        if key then
+            K.key_count(key, 'waiting', -1)
+            goes_first = K.comes_back(P, id, key)
+        end
     elseif state == 'c' then
         haunt(P, 'c', id)
     elseif state == 'd' then
@@ -72,7 +80,11 @@ local function retry(id, state, level)
         call('HDEL', P .. 'fin', id)
         zero_counts(P, id)
     end
-    call('RPUSH', P .. 'ready:' .. level, id)
+    if key then
+        K.key_ready(P, {level, id, key, goes_first})
+    else
+        call('RPUSH', P .. 'ready:' .. level, id)
+    end
     note_since(P, {id}, 1, 1)
     return DONE
 end
@@ -118,6 +130,12 @@ local function remove(id, state, level, where)
         call('HDEL', P .. 'lease', id)
         call('HDEL', P .. 'mark', id)
         call('HINCRBY', P .. 'held', w, -1)
+        if key then
+            K.key_count(key, 'active', -1)
+        end
+        if gate and gate.lim.c > 0 then
+            gate.rings = gate.rings + 1
+        end
     else
         unlink(id, state, level)
     end
@@ -129,8 +147,9 @@ end
 local function op_act(keys, argv)
     begin()
     P, verb = prefix(keys[1]), argv[1]
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
     check_format(meta[1])
+    K.key_begin(P, meta[3])
     for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
         call('HLEN', P .. hash)
     end
@@ -142,6 +161,7 @@ local function op_act(keys, argv)
         local id = argv[i]
         local state, level, where
         state, level, where, p, place, is = find_job(id)
+        key, goes_first = gate and state and call('HGET', P .. 'key', id) or nil, false
         if not state then
             out[i - 1] = ABSENT
         elseif verb == '0' then
@@ -156,6 +176,7 @@ local function op_act(keys, argv)
             flow_items[#flow_items + 1] = {id, state}
         end
     end
+    K.key_flush()
     flush(P)
     if #flow_items > 0 then
         flow_begin(P)

@@ -173,13 +173,88 @@ local function check_records()
     end
 end
 
+-- Counts of the jobs of each key by their place; and those ready stand in the list of their key.
+local function count_keys()
+    local n, all = {}, call('HGETALL', P .. 'key')
+    for _, key in ipairs(call('ZRANGE', P .. 'knames', 0, -1)) do
+        for _, id in ipairs(call('ZRANGE', P .. 'kz:' .. key, 0, -1)) do
+            stand(id, 'ready')
+            if call('HGET', P .. 'key', id) ~= key then
+                report('job %s stands in the list of a key that is not its', id)
+            end
+        end
+    end
+    for i = 1, #all, 2 do
+        local id, key, where = all[i], all[i + 1], place[all[i]]
+        local c = n[key] or {ready = 0, active = 0, waiting = 0, away = 0}
+        n[key] = c
+        if not jobs[id] then
+            report('key of job %s, which is not there', id)
+        elseif where == 'ready' and not call('ZSCORE', P .. 'kz:' .. key, id) then
+            report('job %s is ready but not in the list of its key', id)
+        end
+        local what = (where == 'scheduled' or where == 'retrying') and 'waiting' or where
+        if c[what] then
+            c[what] = c[what] + 1
+        end
+        if what == 'waiting' then
+            c.away = c.away + call('SISMEMBER', P .. 'kaway', id)
+        end
+    end
+    return n
+end
+
+-- C-076: none waits for a slot that is free.
+local function check_key(k, n)
+    for _, what in ipairs({'ready', 'active', 'waiting', 'away'}) do
+        if k[what] ~= (n and n[what] or 0) then
+            report('key %s: %s is %d, there are %d', k.key, what, k[what], n and n[what] or 0)
+        end
+    end
+    local room, at = K.key_room(k, K.limit_of(k))
+    if (k.ready > 0) ~= (k.place ~= K.IDLE) then
+        report('key %s: place and ready jobs do not agree', k.key)
+    elseif k.place == K.PARKED and room > 0 then
+        report('key %s is held though it may run', k.key)
+    elseif k.place == K.TIMED and room == 0 and k.at > at then
+        report('key %s is held for too long', k.key)
+    end
+    for place, set in pairs({[K.RING] = 'kring', [K.TIMED] = 'ktime', [K.PARKED] = 'kpark'}) do
+        if (call('ZSCORE', P .. set, k.key) and true or false) ~= (k.place == place) then
+            report('key %s is in %s or not, against its place %d', k.key, set, k.place)
+        end
+    end
+end
+
+local function check_keys(text, n_ready)
+    if not K.key_begin(P, text) then
+        return
+    end
+    local n, held, ready = count_keys(), 0, 0
+    for _, name in ipairs(call('HKEYS', P .. 'keys')) do
+        local k = K.key_at(name)
+        check_key(k, n[name])
+        held, ready = held + k.held, ready + k.ready
+        n[name] = nil
+    end
+    for key in pairs(n) do
+        if n[key].ready + n[key].active + n[key].waiting > 0 then
+            report('key %s has jobs but is not known', key)
+        end
+    end
+    if held ~= gate.held or ready ~= tonumber(n_ready or 0) then
+        report('held and ready of keys are %d and %s, there are %d and %d', gate.held, n_ready or 0, held, ready)
+    end
+    K.let_go_keys()
+end
+
 local function op_check(keys, argv)
     begin()
     P, most, out = prefix(keys[1]), tonumber(argv[1]), {}
     jobs, place = {}, {}
     waiting, ended, active, held = {}, {}, 0, {}
     expected, ghosts = {r = 0, c = 0}, {}
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc', 'gate', 'kr')
     check_format(meta[1])
     for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
         jobs[id] = true
@@ -233,6 +308,7 @@ local function op_check(keys, argv)
         end
     end
     check_leases()
+    check_keys(meta[8], meta[9])
     check_records()
     local findings = out
     out, jobs, place, waiting, ended, held, ghosts = nil, nil, nil, nil, nil, nil, nil -- the library stays

@@ -2,7 +2,7 @@
 --
 -- KEYS  meta
 -- Answers {} for a queue that is not there, or {now, scheduled, ready, active, retrying, completed, dead, cancelled, paused,
--- enqueued, completed ever, failed ever, dead ever, live workers, then of the first job of each ready list: id, and since when or 0}
+-- enqueued, completed ever, failed ever, dead ever, live workers, held, then of the first job of each ready list: id, and since when or 0}
 
 -- The id of an entry that stands for a job, or nil.
 local function true_id(P, ghosts, level, entry)
@@ -15,7 +15,7 @@ end
 local function op_count(keys, argv)
     begin()
     local P = prefix(keys[1])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'paused', 'enqueued', 'completed', 'failed', 'dead', 'xr', 'xa', 'xc')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'paused', 'enqueued', 'completed', 'failed', 'dead', 'xr', 'xa', 'xc', 'kr', 'gate')
     if not meta[1] then
         return {}
     end
@@ -26,13 +26,20 @@ local function op_count(keys, argv)
         ready = ready + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
     end
     local extra_ready, extra_active, extra_done = tonumber(meta[10] or 0), tonumber(meta[11] or 0), tonumber(meta[12] or 0)
-    local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready,
+    local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready + tonumber(meta[13] or 0),
                  max(call('HLEN', P .. 'lease') - 1, 0) + extra_active,
                  call('ZCARD', P .. 'retrying'), call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + extra_done,
                  call('ZCARD', P .. 'dead'), call('ZCARD', P .. 'cancelled'), meta[5] and 1 or 0,
                  tonumber(meta[6] or 0), tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),
-                 call('ZCOUNT', P .. 'workers', now, '+inf')}
+                 call('ZCOUNT', P .. 'workers', now, '+inf'),
+                 tonumber(match(meta[14] or '', '^%S+ %S+ %S+ %S+ (%S+)') or 0)}
 
+    local turn = meta[14] and call('ZRANGE', P .. 'kring', 0, 0)[1]
+    local first = turn and call('ZRANGE', P .. 'kz:' .. turn, 0, 0)[1]
+    if first then
+        out[#out + 1] = first
+        out[#out + 1] = tonumber(call('HGET', P .. 'since', first) or 0)
+    end
     for i = 1, #levels do
         local level = sub(levels, i, i)
         local heads = call('LRANGE', P .. 'ready:' .. level, 0, 31)

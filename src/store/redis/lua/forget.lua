@@ -16,7 +16,8 @@ local function op_forget(keys, argv)
     for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do
         call('DEL', P .. 'u:' .. key)
     end
-    for _, name in ipairs({'meta', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'waits'}) do
+    for _, name in ipairs({'meta', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'waits', 'key', 'keys', 'knames', 'kring', 'ktime', 'kpark',
+                            'kaway'}) do
         call('DEL', P .. name)
     end
     for level = 0, 8 do

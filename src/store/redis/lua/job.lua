@@ -136,6 +136,9 @@ local function drop(P, ids, a, b)
     forget_since(P, ids, a, b)
     release(P, ids, a, b, false)
     spread('HDEL', P .. 'jobs', ids, a, b)
+    if call('EXISTS', P .. 'key') == 1 then
+        spread('HDEL', P .. 'key', ids, a, b)
+    end
     if fins > 0 then
         spread('HDEL', P .. 'fin', ids, a, b)
     end
@@ -194,7 +197,27 @@ local function keep_set(P, set, keep, n)
     return #ids
 end
 
--- scheduled | retrying -> ready: up to n due jobs, in due order. Returns how many.
+-- Due jobs of keys to theirs; the others.
+local function promote_keyed(P, level, list)
+    local keys = K.keys_of(P, list, 1, #list)
+    if #keys == 0 then
+        return list
+    end
+    local plain, keyed = {}, {}
+    for i = 1, #list do
+        if keys[i] then
+            local n = #keyed
+            K.key_count(keys[i], 'waiting', -1)
+            keyed[n + 1], keyed[n + 2], keyed[n + 3], keyed[n + 4] = level, list[i], keys[i], K.comes_back(P, list[i], keys[i])
+        else
+            plain[#plain + 1] = list[i]
+        end
+    end
+    K.key_ready(P, keyed)
+    return plain
+end
+
+-- scheduled | retrying -> ready, by whoever began with the queue's keys (key_begin): up to n due jobs, in due order. Returns how many.
 local function promote(P, n)
     local till = format('(%.0f', now + 1)
     local s = call('ZRANGE', P .. 'scheduled', '-inf', till, 'BYSCORE', 'LIMIT', 0, n, 'WITHSCORES')
@@ -221,13 +244,14 @@ local function promote(P, n)
         call('ZREMRANGEBYRANK', P .. 'retrying', 0, (j - 3) / 2)
     end
     for level, list in pairs(lists) do
-        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         note_since(P, list, 1, #list)
+        list = promote_keyed(P, level, list)
+        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
     end
     return done
 end
 
--- Ready jobs; meta.gr and meta.xr of before this script, or nil.
+-- Ready jobs without keys; meta.gr and meta.xr of before this script, or nil.
 local function count_ready(P, levels, gr, xr)
     local n = 0
     for i = 1, #levels do

@@ -7,7 +7,7 @@
 -- A place is "list:offset:id" or "score id". Lists shift while jobs leave at the head, so the entry with the id is looked
 -- for at its offset and then around it; one that is not there any more has left with everything before it. (A search of a
 -- list costs time in proportion to the offset, and only when the list has moved.)
-local WINDOW = 500
+local WINDOW, KEYED = 500, 75
 local P, most, place, out -- of the call at hand
 
 -- True when this entry is the job's, or the stretch with the job in it.
@@ -147,14 +147,48 @@ local function page_set(key)
     out[1] = 1
 end
 
+-- Ready jobs of keys, key by key. Behind the others; a place is "Kn score id", n being the number of the key among the names: it
+-- counts when the job is gone and with it what told its key.
+local function page_keys()
+    local n, score, id = match(place, '^K(%d+) (%S+) (.*)$')
+    local key = n and call('HGET', P .. 'key', id)
+    local at = key and call('ZRANK', P .. 'knames', key) or tonumber(n or 0)
+    out[1] = 0
+    repeat
+        local names = call('ZRANGE', P .. 'knames', at, at + WINDOW - 1)
+        for i = 1, #names do
+            local from = score and '(' .. score or '-inf'
+            score = nil
+            repeat
+                local jobs = call('ZRANGE', P .. 'kz:' .. names[i], from, '+inf', 'BYSCORE', 'LIMIT', 0, WINDOW, 'WITHSCORES')
+                for j = 1, #jobs, 2 do
+                    if #out >= 2 * most then
+                        return
+                    end
+                    out[#out + 1] = jobs[j]
+                    out[#out + 1] = 'K' .. at + i - 1 .. ' ' .. jobs[j + 1] .. ' ' .. jobs[j]
+                    from = '(' .. jobs[j + 1]
+                end
+            until #jobs < 2 * WINDOW
+        end
+        at = at + #names
+    until #names < WINDOW
+    out[1] = 1
+end
+
 local function op_page(keys, argv)
     begin()
     local state = argv[1]
     P, most, place, out = prefix(keys[1]), tonumber(argv[2]), argv[3], {0}
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'kr')
     check_format(meta[1])
     if state == 'ready' then
-        page_list(meta[2] or '', function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0))
+        if byte(place) ~= KEYED then
+            page_list(meta[2] or '', function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0))
+        end
+        if meta[5] and (byte(place) == KEYED or out[1] == 1) then
+            page_keys()
+        end
     elseif state == 'completed' then
         page_list('c', function() return P .. 'completed' end, tonumber(meta[4] or 0))
     else

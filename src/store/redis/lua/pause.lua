@@ -5,7 +5,7 @@
 local function op_pause(keys, argv)
     begin()
     local P = prefix(keys[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr', 'kr')
     check_format(meta[1])
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
     if not meta[1] then
@@ -15,7 +15,7 @@ local function op_pause(keys, argv)
         call('HSET', P .. 'meta', 'paused', now)
     else
         call('HDEL', P .. 'meta', 'paused')
-        ring(P, count_ready(P, meta[2] or '', meta[3], meta[4]))
+        ring(P, count_ready(P, meta[2] or '', meta[3], meta[4]) + tonumber(meta[5] or 0))
         if first_due(P) then
             ring(P, 1)
         end

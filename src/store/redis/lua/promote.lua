@@ -10,9 +10,11 @@ local function op_promote(keys, argv)
         local P = prefix(keys[lane])
         local due = first_due(P)
         if due and due <= now and n < most then
-            local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+            local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
             check_format(meta[1])
+            K.key_begin(P, meta[3])
             local done = promote(P, most - n)
+            K.key_flush()
             n = n + done
             if not meta[2] then
                 ring(P, done)

@@ -14,12 +14,31 @@ local function tell(P, ids)
     end
 end
 
+-- Ready jobs of keys, at most so many; how many.
+local function purge_keyed(P, most)
+    local n = 0
+    for _, set in ipairs({'kring', 'ktime', 'kpark'}) do
+        local keys = most > n and call('ZRANGE', P .. set, 0, SLICE) or {}
+        for i = 1, #keys do
+            local popped, ids = most > n and call('ZPOPMIN', P .. 'kz:' .. keys[i], min(most - n, SLICE)) or {}, {}
+            for j = 1, #popped, 2 do
+                ids[#ids + 1] = popped[j]
+            end
+            drop(P, ids, 1, #ids)
+            K.key_count(keys[i], 'ready', -#ids)
+            n = n + #ids
+        end
+    end
+    return n
+end
+
 local function op_purge(keys, argv)
     begin()
     local P = prefix(keys[1])
     local state, most = argv[1], tonumber(argv[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc', 'gate')
     check_format(meta[1])
+    K.key_begin(P, meta[7])
     local n = 0
     heed_all(P) -- they look when this is done
     if state == 'ready' then
@@ -36,6 +55,11 @@ local function op_purge(keys, argv)
             end
         end
         local left = count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[5])
+        if gate then
+            n = n + purge_keyed(P, most - n)
+            K.key_flush()
+            left = left + tonumber(call('HGET', P .. 'meta', 'kr') or 0)
+        end
         flush(P)
         flow_flush()
         return {n, left > 0 and 1 or 0}
@@ -48,6 +72,16 @@ local function op_purge(keys, argv)
     local ids = {}
     if state == 'scheduled' or state == 'retrying' then
         ids = call('ZRANGE', P .. state, 0, most - 1)
+    end
+    if gate and #ids > 0 then
+        local keys = K.keys_of(P, ids, 1, #ids)
+        for i = 1, #keys do
+            if keys[i] then
+                K.key_count(keys[i], 'waiting', -1)
+                K.comes_back(P, ids[i], keys[i])
+            end
+        end
+        K.key_flush()
     end
     n = keep_set(P, state, 0, most)
     tell(P, ids)

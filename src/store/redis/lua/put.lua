@@ -7,7 +7,7 @@
 --         how = "p":   all are plain and fresh; n special times: level, m, m entries of its ready list, m times an id and
 --                      its body, or a pack's name and its bodies
 --         else:        n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms,
---                      unique key, ttl, until
+--                      unique key, ttl, until, key
 -- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local dup, at, used -- of the call at hand: duplicates, place in the arguments, names of packs in it
@@ -127,14 +127,42 @@ local function write_groups(p)
     return p.n
 end
 
+-- A job with a key: where it goes.
+local function note_key(p, id, level, key, due)
+    local kv, list = p.key_kv, p.keyed
+    kv[#kv + 1], kv[#kv + 2] = id, key
+    if due then
+        list.due = list.due or {}
+        list.due[#list.due + 1] = key
+    else
+        list[#list + 1], list[#list + 2], list[#list + 3], list[#list + 4] = level, id, key, false
+    end
+end
+
+local function write_keys(p)
+    local P, due = p.P, p.keyed.due or {}
+    K.key_open(P, p.meta[5])
+    set_fields(P .. 'key', p.key_kv, 1, #p.key_kv)
+    local keys = {}
+    for i = 2, #p.key_kv, 2 do
+        keys[i / 2] = p.key_kv[i]
+    end
+    K.key_fetch(keys)
+    for i = 1, #due do
+        K.key_count(due[i], 'waiting', 1)
+    end
+    K.key_ready(P, p.keyed)
+    K.key_flush()
+end
+
 -- Reads what lane `lane` will need and decides about each job.
 local function look(P, argv, lane, n, special, untimed, plain)
-    local p = {P = P, first = at, last = at + 2 * n - 1, kv = argv, due = {}, locks = {}, lists = {}, n = n}
+    local p = {P = P, keyed = {}, key_kv = {}, first = at, last = at + 2 * n - 1, kv = argv, due = {}, locks = {}, lists = {}, n = n}
     local ids = {}
     for i = 1, n do
         ids[i] = argv[at + 2 * i - 2]
     end
-    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate')
     check_format(p.meta[1])
     local known = {}
     if byte(plain) == 102 then
@@ -180,8 +208,13 @@ local function look(P, argv, lane, n, special, untimed, plain)
                 p.due[#p.due + 1] = id
                 p.head = min(p.head or due, due)
             else
-                list[#list + 1] = id
+                if not sp or sp.of == '' then
+                    list[#list + 1] = id
+                end
                 at_once[#at_once + 1] = id
+            end
+            if sp and sp.of ~= '' then
+                note_key(p, id, level, sp.of, due)
             end
         end
     end
@@ -256,6 +289,9 @@ local function write(p, longest, queues)
         note_since(P, p.untimed, 1, #p.untimed)
     end
     spread('ZADD', P .. 'scheduled', p.due, 1, #p.due)
+    if p.key_kv and #p.key_kv > 0 then
+        write_keys(p)
+    end
     for i = 1, #p.locks do
         local key, id, sp = unpack(p.locks[i])
         if sp.till == '2' then
@@ -277,9 +313,9 @@ end
 
 local function read_special(argv, from, n)
     local special = {}
-    for s = from, from + 6 * n - 1, 6 do
+    for s = from, from + 7 * n - 1, 7 do
         special[tonumber(argv[s])] = {kind = argv[s + 1], ms = argv[s + 2], key = argv[s + 3],
-                                      ttl = argv[s + 4], till = argv[s + 5]}
+                                      ttl = argv[s + 4], till = argv[s + 5], of = argv[s + 6]}
     end
     return special
 end
@@ -311,7 +347,7 @@ local function op_put(keys, argv)
         else
             local special = n_special > 0 and read_special(argv, at + 2 * n, n_special)
             plan[lane] = look(P, argv, lane, n, special, untimed, how)
-            at = at + 2 * n + 6 * n_special
+            at = at + 2 * n + 7 * n_special
             packs = {}
         end
     end

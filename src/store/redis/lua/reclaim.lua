@@ -61,9 +61,9 @@ local function bury(P, all_workers)
         call('HDEL', all_workers, w)
     end
     if #all > 0 then
-        local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr')
-        if meta[1] and not meta[2] then
-            ring(P, count_ready(P, meta[1], 0, meta[3]))
+        local meta = call('HMGET', P .. 'meta', 'levels', 'paused', 'xr', 'kr')
+        if (meta[1] or meta[4]) and not meta[2] then
+            ring(P, count_ready(P, meta[1] or '', 0, meta[3]) + tonumber(meta[4] or 0))
         end
     end
     return dead, holds

@@ -3,11 +3,30 @@
 -- KEYS  meta
 -- ARGV  most
 -- Answers {moved, more (0|1)}. Two operators never move the same job: what one has popped the other does not find.
+-- Jobs of keys to the end of theirs; the others.
+local function revive_keyed(P, level, list)
+    local keys, plain, keyed = K.keys_of(P, list, 1, #list), {}, {}
+    if #keys == 0 then
+        return list
+    end
+    for i = 1, #list do
+        if keys[i] then
+            local n = #keyed
+            keyed[n + 1], keyed[n + 2], keyed[n + 3], keyed[n + 4] = tonumber(level), list[i], keys[i], false
+        else
+            plain[#plain + 1] = list[i]
+        end
+    end
+    K.key_ready(P, keyed)
+    return plain
+end
+
 local function op_redrive(keys, argv)
     begin()
     local P = prefix(keys[1])
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
     check_format(meta[1])
+    K.key_begin(P, meta[3])
     local popped = call('ZPOPMIN', P .. 'dead', argv[1])
     local ids, lists = {}, {}
     for i = 1, #popped, 2 do
@@ -23,9 +42,11 @@ local function op_redrive(keys, argv)
     end
     spread('HDEL', P .. 'fin', ids, 1, #ids)
     for level, list in pairs(lists) do
-        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         note_since(P, list, 1, #list)
+        list = revive_keyed(P, level, list)
+        spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
     end
+    K.key_flush()
     if not meta[2] then
         ring(P, #ids)
     end

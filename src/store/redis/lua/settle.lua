@@ -10,7 +10,7 @@
 --
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
-local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE = '0', '1', '2', '3', '4', '5', '6'
+local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE, THROTTLED = '0', '1', '2', '3', '4', '5', '6', '7'
 
 -- Of the call at hand.
 local P, keep_done, has_marks
@@ -19,6 +19,7 @@ local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
 local ends -- of jobs with details
 local heeded -- ids of jobs of packs that ended, nil while nobody waits
+local keyed -- keys of settled jobs, by id; nil when the queue has none
 
 local function new_ends()
     return {hist = {}, dead = {}, cancelled = {}, gone = {}, ended = {}, retrying = {}, scheduled = {}, ready = {},
@@ -117,7 +118,11 @@ local function settle_special(id, sp, level)
         delay(ends.retrying, id, level, sp.delay)
     elseif to == SCHEDULED then
         delay(ends.scheduled, id, level, sp.delay)
-    elseif to == READY then
+    elseif to == READY or to == THROTTLED then
+        if to == THROTTLED then
+            ends.throttled = ends.throttled or {}
+            ends.throttled[#ends.throttled + 1] = {id, tonumber(sp.delay)}
+        end
         local list = ends.ready[level] or {}
         ends.ready[level] = list
         list[#list + 1] = id
@@ -278,6 +283,58 @@ local function write_done(n_kept, ghosts, extra_done)
     keep_completed(P, count, ghosts, keep_done, n_done + n_in_packs + SLICE)
 end
 
+-- Jobs of keys to the head of theirs; the others.
+local function hand_back_keyed(level, list)
+    local plain, back = {}, {}
+    for i = 1, #list do
+        if keyed[list[i]] then
+            local n = #back
+            back[n + 1], back[n + 2], back[n + 3], back[n + 4] = level, list[i], keyed[list[i]], true
+        else
+            plain[#plain + 1] = list[i]
+        end
+    end
+    K.key_ready(P, back)
+    return plain
+end
+
+-- Those of keys keep their place: list is score, id, and so on.
+local function delay_keyed(list)
+    local away = {}
+    for i = 2, #list, 2 do
+        if keyed[list[i]] then
+            K.key_count(keyed[list[i]], 'waiting', 1)
+            K.key_count(keyed[list[i]], 'away', 1)
+            away[#away + 1] = list[i]
+        end
+    end
+    spread('SADD', P .. 'kaway', away, 1, #away)
+end
+
+local function throttle_all(list)
+    if not gate then
+        K.key_open(P, false)
+    end
+    for i = 1, #list do
+        K.throttle(keyed and keyed[list[i][1]], list[i][2])
+    end
+end
+
+-- All settled jobs leave their keys' active ones.
+local function look_at_keys()
+    local keys = K.keys_of(P, settled, 1, n_settled)
+    keyed = {}
+    for i = 1, #keys do
+        if keys[i] then
+            keyed[settled[i]] = keys[i]
+            K.key_count(keys[i], 'active', -1)
+        end
+    end
+    if gate.lim.c > 0 then
+        gate.rings = gate.rings + n_settled + n_in_packs
+    end
+end
+
 local function write_ends(keep_dead, paused, was_due)
     local e = ends
     if e.n_dead > 0 then
@@ -299,8 +356,16 @@ local function write_ends(keep_dead, paused, was_due)
     spread('ZADD', P .. 'retrying', e.retrying, 1, #e.retrying)
     spread('ZADD', P .. 'scheduled', e.scheduled, 1, #e.scheduled)
     for level, list in pairs(e.ready) do
-        spread('LPUSH', P .. 'ready:' .. level, list, 1, #list)
         note_since(P, list, 1, #list)
+        list = keyed and hand_back_keyed(level, list) or list
+        spread('LPUSH', P .. 'ready:' .. level, list, 1, #list)
+    end
+    if keyed then
+        delay_keyed(e.retrying)
+        delay_keyed(e.scheduled)
+    end
+    if e.throttled then
+        throttle_all(e.throttled)
     end
     if not paused then
         ring(P, e.n_ready > 0 and e.n_ready or e.soonest and e.soonest < (was_due or huge) and 1 or 0)
@@ -324,7 +389,7 @@ end
 -- The library stays, so what may be large goes with the call. Gives its answer.
 local function let_go()
     local answer = stale
-    stale, settled, done, entries, fin, remembered, known, ends = nil, nil, nil, nil, nil, nil, nil, nil
+    stale, settled, done, entries, fin, remembered, known, ends, keyed = nil, nil, nil, nil, nil, nil, nil, nil, nil
     return answer
 end
 
@@ -341,9 +406,11 @@ local function op_settle(keys, argv)
 
     -- Reads all that will be written, so that a foreign key stops us here.
     local leases = fetch('HMGET', P .. 'lease', argv, ids_at + 1, ids_at + n)
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc', 'wt')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc', 'wt', 'gate')
     check_format(meta[1])
     heeded = meta[5] and {} or nil
+    K.key_begin(P, meta[6])
+    keyed = nil
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     call('HLEN', P .. 'fin')
@@ -373,6 +440,9 @@ local function op_settle(keys, argv)
         return let_go()
     end
 
+    if gate then
+        look_at_keys()
+    end
     spread('HDEL', P .. 'lease', settled, 1, n_settled)
     for worker, k in pairs(held) do
         call('HINCRBY', P .. 'held', worker, -k)
@@ -390,6 +460,7 @@ local function op_settle(keys, argv)
     if ends then
         write_ends(tonumber(argv[6]), meta[2], was_due)
     end
+    K.key_flush()
     flush(P)
     if heeded then
         heed(P, settled)

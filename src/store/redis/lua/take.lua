@@ -172,13 +172,167 @@ local function lease(P, lane, level, jobs, packed, meta)
     return n
 end
 
+-- Up to `limit` jobs without keys. How many.
+local function take_free(P, lane, levels, ghosts, meta, limit)
+    local n = 0
+    for i = 1, #levels do
+        if n >= limit or budget <= 0 then
+            break
+        end
+        local level = sub(levels, i, i)
+        local jobs, popped, packed = pop(P, level, limit - n, ghosts)
+        if popped > 0 then
+            n = n + lease(P, lane, level, jobs, packed, meta)
+        end
+    end
+    return n
+end
+
+-- Up to n ready jobs of a key: how many were leased, and how many of its list were looked at.
+local function take_key(P, lane, k, n, meta)
+    local popped = call('ZPOPMIN', P .. 'kz:' .. k.key, n)
+    local i, got, looked = 1, 0, 0
+    meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
+    while popped[i] and budget > 0 do
+        local level, ids, j = floor(popped[i + 1] / K.LEVEL), {}, i
+        while popped[j] and floor(popped[j + 1] / K.LEVEL) == level do
+            ids[#ids + 1] = popped[j]
+            j = j + 2
+        end
+        local covered, leased = lease_ids(P, lane, level, ids, meta)
+        i, got, looked = i + 2 * covered, got + leased, looked + covered
+        if i < j then
+            break
+        end
+    end
+    local back = {}
+    for j = i, #popped, 2 do
+        back[#back + 1], back[#back + 2] = popped[j + 1], popped[j]
+    end
+    spread('ZADD', P .. 'kz:' .. k.key, back, 1, #back)
+    return got, looked
+end
+
+local function is_before(a, b)
+    for i = 1, min(#a, #b) do
+        local x, y = byte(a, i), byte(b, i)
+        if x ~= y then
+            return x < y
+        end
+    end
+    return #a < #b
+end
+
+-- lq_key_turns of src/queue/limit.h
+local function turns_of(at, stride, next, before)
+    local ahead = next - at
+    if ahead < 0 then
+        return 1
+    end
+    return max(floor(ahead / stride) + ((ahead % stride ~= 0 or before) and 1 or 0), 1)
+end
+
+local function spend(at, n)
+    gate.v, gate.tat, gate.dirty = max(gate.v, at), K.rate_spend(gate.lim, gate.tat, n), true
+end
+
+-- The key at the head of the ring has its turns. False when it may not run: then it is in the ring no more.
+local function serve_head(P, lane, heads, has_free, limit, meta)
+    local k = K.key_touch(K.key_at(heads[1]))
+    local l = K.limit_of(k)
+    local room, stride, at = K.key_room(k, l), K.stride_of(l), max(k.at, gate.v)
+    if room <= 0 then
+        K.place_key(k)
+        return 0
+    end
+    local n = min(room, limit)
+    if heads[3] then
+        local next = tonumber(heads[4])
+        n = min(n, turns_of(at, stride, next, (next - at) % stride == 0 and is_before(heads[1], heads[3])))
+    end
+    if has_free then
+        n = min(n, turns_of(at, stride, gate.free_at, false))
+    end
+    local got, looked = take_key(P, lane, k, n, meta)
+    K.key_count(k.key, 'ready', -looked)
+    K.key_count(k.key, 'active', got)
+    if got > 0 then
+        spend(at + (got - 1) * stride, got)
+        k.tat = K.rate_spend(l, k.tat, got)
+        if k.ready > 0 then
+            K.put_place(k, K.RING, at + got * stride)
+        end
+    end
+    K.place_key(k)
+    return got
+end
+
+local function serve_free(P, lane, heads, limit, levels, ghosts, meta)
+    local n = limit
+    if heads[1] then
+        n = min(n, turns_of(gate.free_at, K.STRIDE, tonumber(heads[2]), true))
+    end
+    local got = take_free(P, lane, levels, ghosts, meta, n)
+    if got > 0 then
+        spend(gate.free_at + (got - 1) * K.STRIDE, got)
+        gate.free_at = gate.free_at + got * K.STRIDE
+    end
+    return got, got == n
+end
+
+local function ripen(P)
+    local ripe = call('ZRANGE', P .. 'ktime', '-inf', format('%.0f', now * 1000), 'BYSCORE', 'LIMIT', 0, SLICE)
+    K.key_fetch(ripe)
+    for i = 1, #ripe do
+        K.key_touch(K.key_at(ripe[i]))
+    end
+    K.key_place()
+end
+
+-- The take of a queue with keys or limits: src/queue/limit.h. When nothing may run: when that changes by itself.
+local function take_turns(P, lane, levels, ghosts, meta)
+    ripen(P)
+    local n_active = max(call('HLEN', P .. 'lease') - 1, 0) + tonumber(call('HGET', P .. 'meta', 'xa') or 0)
+    local room, at = K.queue_room(n_active)
+    local n_free, n = count_ready(P, levels, meta[3], meta[7]), 0
+    local waits = n_free > 0 and gate.free_until > now * 1000
+    local has_free = n_free > 0 and not waits
+    if room > 0 and has_free and gate.free_at <= gate.v then
+        gate.free_at, gate.dirty = gate.v + K.STRIDE, true
+    end
+    room = min(room, most)
+    local heads = call('ZRANGE', P .. 'kring', 0, 1, 'WITHSCORES')
+    while n < room and budget > 0 and (heads[1] or has_free) do
+        local got
+        if has_free and (not heads[1] or gate.free_at <= tonumber(heads[2])) then
+            got, has_free = serve_free(P, lane, heads, room - n, levels, ghosts, meta)
+        else
+            got = serve_head(P, lane, heads, has_free, room - n, meta)
+        end
+        n = n + got
+        heads = call('ZRANGE', P .. 'kring', 0, 1, 'WITHSCORES')
+    end
+    gate.rings = max(gate.rings - n, 0)
+    local soon = n_free > 0 and waits and gate.free_until or K.NEVER
+    local timed = call('ZRANGE', P .. 'ktime', 0, 0, 'WITHSCORES')
+    soon = min(soon, tonumber(timed[2] or K.NEVER))
+    if heads[1] or has_free then
+        soon = min(soon, at)
+    end
+    if soon < K.NEVER then
+        next_due = min(next_due or huge, floor((soon + 999) / 1000))
+    end
+    return n
+end
+
 local function take(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate')
     check_format(meta[6])
-    if meta[1] or not meta[2] then
+    if meta[1] or not (meta[2] or meta[8]) then
         return
     end
-    local levels, ghosts = meta[2], tonumber(meta[3] or 0)
+    local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
+    K.key_begin(P, meta[8])
     local due = first_due(P)
     local promoted = 0
     if due and due <= now then
@@ -189,19 +343,9 @@ local function take(P, lane)
         next_due = min(next_due or due, due)
     end
     call('HLEN', P .. 'pack')
-    local n = 0
     meta.known = {}
-    for i = 1, #levels do
-        if most <= 0 or budget <= 0 then
-            break
-        end
-        local level = sub(levels, i, i)
-        local jobs, popped, packed = pop(P, level, most, ghosts)
-        if popped > 0 then
-            local got = lease(P, lane, level, jobs, packed, meta)
-            n, most = n + got, most - got
-        end
-    end
+    local n = gate and take_turns(P, lane, levels, ghosts, meta) or not gate and take_free(P, lane, levels, ghosts, meta, most)
+    most = most - n
     if n > 0 then
         call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
@@ -210,13 +354,14 @@ local function take(P, lane)
     if promoted > 0 and not was_idle then
         ring(P, count_ready(P, levels, 0, meta[7]))
     end
+    K.key_flush()
     flush(P)
 end
 
 local function pass_the_bell(P)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'xr')
-    if meta[2] and not meta[1] then
-        ring(P, count_ready(P, meta[2], 0, meta[3]))
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'xr', 'kr')
+    if (meta[2] or meta[4]) and not meta[1] then
+        ring(P, count_ready(P, meta[2] or '', 0, meta[3]) + tonumber(meta[4] or 0))
     end
 end
 
