@@ -354,6 +354,7 @@ typedef struct lade_worker_config {
      */
     void (*on_dead)(void *ctx, const lade_death *death);
     void *on_dead_ctx;
+    bool no_scheduler;           /* takes no part in firing schedules (schedule.h) */
 } lade_worker_config;
 
 /*
@@ -584,5 +585,7 @@ LADE_API const char *lade_version(void);
 #include <lade/events.h>
 /* Part 7: keys, limits, fair turns. */
 #include <lade/limit.h>
+/* Part 8: schedules. */
+#include <lade/schedule.h>
 
 #endif

@@ -112,22 +112,31 @@ bool lb_tz_file_parse(struct lb_tz *tz, struct lb_slice s)
     return !tz->has_rule || lb_tz_rule_parse(&tz->rule, footer);
 }
 
-static const char *zone_folder(void)
+const char *lb_tz_folder(void)
 {
     const char *folder =
         getenv("TZDIR"); /* NOLINT(concurrency-mt-unsafe): nothing in lade calls setenv */
     return folder && *folder ? folder : "/usr/share/zoneinfo";
 }
 
+static int fail_unknown(const char *name, lade_err *err)
+{
+    char near[LB_TZ_NAME_MAX + 1];
+    if (lb_tz_nearest(name, near))
+        return lb_fail(err, LADE_EINVAL, "time zone",
+                       "there is no time zone '%s': did you mean %s?", name, near);
+    return lb_fail(err, LADE_EINVAL, "time zone",
+                   "there is no time zone '%s' below %s: check the spelling, or install tzdata",
+                   name, lb_tz_folder());
+}
+
 int lb_tz_file_load(struct lb_tz *tz, const char *name, lade_err *err)
 {
     char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/%s", zone_folder(), name);
+    int n = snprintf(path, sizeof(path), "%s/%s", lb_tz_folder(), name);
     FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "rbe") : NULL;
     if (!f)
-        return lb_fail(err, LADE_EINVAL, "time zone",
-                       "there is no time zone '%s' below %s: check the spelling, or install tzdata",
-                       name, zone_folder());
+        return fail_unknown(name, err);
     uint8_t *bytes = lb_malloc(FILE_MAX);
     size_t size = bytes ? fread(bytes, 1, FILE_MAX, f) : 0;
     bool failed = ferror(f) != 0;
@@ -147,7 +156,7 @@ void lb_tz_release(char out[16])
 {
     char path[4096], line[64] = "";
     out[0] = 0;
-    int n = snprintf(path, sizeof(path), "%s/tzdata.zi", zone_folder());
+    int n = snprintf(path, sizeof(path), "%s/tzdata.zi", lb_tz_folder());
     FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
     if (!f)
         return;

@@ -32,4 +32,9 @@ int lb_tz_file_load(struct lb_tz *tz, const char *name, lade_err *err);
 /* The same from bytes; false when they are not TZif or there is no memory. */
 bool lb_tz_file_parse(struct lb_tz *tz, struct lb_slice bytes);
 
+/* Where the zones are: $TZDIR or /usr/share/zoneinfo. */
+const char *lb_tz_folder(void);
+/* tz_near.c: the installed zone whose name is most like this one. False when none is near. */
+bool lb_tz_nearest(const char *typed, char out[LB_TZ_NAME_MAX + 1]);
+
 #endif

@@ -22,6 +22,12 @@ extern const struct cli_command cli_flow_run, cli_flow_ls, cli_flow_show, cli_fl
 /* cmd_key.c */
 extern const struct cli_command cli_queue_limit, cli_key_ls, cli_key_show, cli_key_limit,
     cli_key_pause, cli_key_resume;
+/* cmd_schedule.c */
+extern const struct cli_command cli_schedule_ls, cli_schedule_show, cli_schedule_pause,
+    cli_schedule_resume, cli_schedule_run, cli_schedule_rm;
+/* cmd_schedule_set.c, cmd_schedule_time.c */
+extern const struct cli_command cli_schedule_set, cli_schedule_preview, cli_schedule_explain,
+    cli_schedule_serve;
 /* cmd_worker.c */
 extern const struct cli_command cli_worker_ls;
 /* cmd_stats.c */

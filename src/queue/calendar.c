@@ -1,8 +1,8 @@
 /*
  * calendar.c - from local times to instants
  *
- * Mapping each local time to its first instant keeps the order: within a fold the first pass ends before the second
- * begins, and all of a gap maps to the instant of the change. So the next fire is found by going through the local times of
+ * Mapping each local time to its first instant, or each to its last, keeps the order: within a fold the first pass ends before
+ * the second begins, and all of a gap maps to the instant of the change. So the next fire is found by going through the local times of
  * the expression, in order, until one maps to a later instant. Second passes are looked at apart: only a fold
  * whose second pass has not ended can give one, and the nearest such fold gives the earliest.
  */
@@ -43,15 +43,22 @@ void lq_calendar_fini(struct lq_calendar *c)
     c->tz = NULL;
 }
 
-static int64_t next_first(const struct lq_calendar *c, int64_t after)
+/*
+ * One instant for each local time: the first, or the last with LQ_FOLD_SECOND. That one may lie ahead of `after` for local times
+ * that the clock has shown already: in a first pass the search begins where the second will.
+ */
+static int64_t next_once(const struct lq_calendar *c, int64_t after)
 {
     struct lb_tz_period p = lb_tz_at(c->tz, after);
+    bool last = c->fold == LQ_FOLD_SECOND && !c->cron.every_hour;
     int64_t local = after + p.offset;
+    if (last && p.to != INT64_MAX && p.to - after <= LB_DAY_SECONDS)
+        local = after + LB_MIN(p.offset, lb_tz_at(c->tz, p.to).offset);
     while (lq_cron_next(&c->cron, local, &local)) {
         struct lb_tz_local at = lb_tz_of_local(c->tz, local);
         bool gone = at.kind == LB_TZ_GAP && (c->gap == LQ_GAP_SKIP || c->cron.every_hour);
-        if (!gone && at.instant[0] > after)
-            return at.instant[0];
+        if (!gone && at.instant[last] > after)
+            return at.instant[last];
     }
     return LQ_NEVER;
 }
@@ -78,7 +85,7 @@ static int64_t next_second(const struct lq_calendar *c, int64_t after, int64_t b
 static int64_t next_cron(const struct lq_calendar *c, int64_t after)
 {
     int64_t seconds = lb_floor_div(after, LADE_SECOND);
-    int64_t next = next_first(c, seconds);
+    int64_t next = next_once(c, seconds);
     if (c->fold == LQ_FOLD_BOTH || c->cron.every_hour)
         next = LB_MIN(next, next_second(c, seconds, next));
     return next > INT64_MAX / LADE_SECOND ? LQ_NEVER : next * LADE_SECOND;

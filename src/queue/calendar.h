@@ -2,7 +2,7 @@
  * calendar.h - when a schedule is to fire: cron in a zone, or every so often
  *
  * Changes of the clock. A cron expression that names hours means local time: what falls into a gap fires once, at the instant of
- * the change (or not, LADE_GAP_SKIP); what falls into an hour that comes twice fires at the first one (or at both, LADE_FOLD_BOTH).
+ * the change (or not, LQ_GAP_SKIP); what falls into an hour that comes twice fires at the first one (or at both, or at the second).
  * One that names no hour, as `*\/5 * * * *`, means elapsed time: it goes on through a fold and has nothing to make up for a gap.
  *
  * Thread safety: a calendar does not change once made; all functions.
@@ -15,9 +15,9 @@
 
 #define LQ_NEVER INT64_MAX
 
-enum lq_gap { LQ_GAP_SHIFT, LQ_GAP_SKIP };
+enum lq_gap { LQ_GAP_SHIFT, LQ_GAP_SKIP }; /* as enum lade_schedule_gap */
 
-enum lq_fold { LQ_FOLD_FIRST, LQ_FOLD_BOTH };
+enum lq_fold { LQ_FOLD_FIRST, LQ_FOLD_BOTH, LQ_FOLD_SECOND }; /* as enum lade_schedule_fold */
 
 struct lq_calendar {
     struct lq_cron cron; /* with `every` of 0 */

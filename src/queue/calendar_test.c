@@ -68,7 +68,7 @@ static void a_gap_is_shifted_to_the_change_or_skipped(void **state)
 }
 
 /* chasqui 44 */
-static void a_fold_fires_first_or_both(void **state)
+static void a_fold_fires_first_second_or_both(void **state)
 {
     (void)state;
     int64_t from = utc(2027, 10, 30, 12, 0), to = utc(2027, 10, 31, 12, 0),
@@ -79,6 +79,10 @@ static void a_fold_fires_first_or_both(void **state)
                  FIRES(change - 1800, change + 1800));
     assert_fires("0 2,3 * * *", "Europe/Berlin", LQ_GAP_SHIFT, LQ_FOLD_BOTH, from, to,
                  FIRES(change - 3600, change, change + 3600));
+    assert_fires("30 2 * * *", "Europe/Berlin", LQ_GAP_SHIFT, LQ_FOLD_SECOND, from, to,
+                 FIRES(change + 1800));
+    assert_fires("30 1,2 * * *", "Europe/Berlin", LQ_GAP_SHIFT, LQ_FOLD_SECOND, change - 1200, to,
+                 FIRES(change + 1800));
 }
 
 static void an_expression_without_hours_follows_elapsed_time(void **state)
@@ -145,7 +149,10 @@ static bool is_fire(const struct lq_calendar *c, int64_t t)
     if (names(&c->cron, t + now.offset)) {
         bool second = now.from != INT64_MIN &&
                       t + now.offset < now.from + lb_tz_at(c->tz, now.from - 1).offset;
-        if (!second || c->fold == LQ_FOLD_BOTH || c->cron.every_hour)
+        bool first =
+            now.to != INT64_MAX && t + now.offset >= now.to + lb_tz_at(c->tz, now.to).offset;
+        if (c->fold == LQ_FOLD_BOTH || c->cron.every_hour ||
+            !(c->fold == LQ_FOLD_SECOND ? first : second))
             return true;
     }
     if (t != now.from || c->gap == LQ_GAP_SKIP || c->cron.every_hour)
@@ -169,14 +176,13 @@ static void scan(const struct lq_calendar *c, const char *zone, const char *cron
     }
 }
 
-static void scan_zone(const char *zone)
+static void scan_zone(const char *zone, enum lq_fold fold)
 {
     static const char *const cron[] = {"30 2 * * *", "*/30 0-3 * * *", "*/17 * * * *", "0 0 * * 0"};
     for (size_t i = 0; i < LB_ARRAY_LEN(cron); i++) {
         struct lq_calendar c;
         const char *text = cron[i];
-        make(&c, text, zone, i % 2 ? LQ_GAP_SKIP : LQ_GAP_SHIFT,
-             i % 2 ? LQ_FOLD_BOTH : LQ_FOLD_FIRST);
+        make(&c, text, zone, i % 2 ? LQ_GAP_SKIP : LQ_GAP_SHIFT, fold);
         int64_t end = utc(2031, 1, 1, 0, 0);
         for (struct lb_tz_period p = lb_tz_at(c.tz, utc(2021, 1, 1, 0, 0)); p.to < end;
              p = lb_tz_at(c.tz, p.to))
@@ -195,7 +201,9 @@ static void c054_scan_and_search_agree_in_all_zones(void **state)
     assert_non_null(f);
     while (fgets(line, sizeof(line), f)) {
         if (sscanf(line, "Z %127s", name) == 1) {
-            scan_zone(name);
+            scan_zone(name, (enum lq_fold)(n % 3));
+            scan_zone(name, (enum lq_fold)((n + 1) % 3));
+            scan_zone(name, (enum lq_fold)((n + 2) % 3));
             n++;
         }
     }
@@ -271,7 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gap_is_shifted_to_the_change_or_skipped),
-        cmocka_unit_test(a_fold_fires_first_or_both),
+        cmocka_unit_test(a_fold_fires_first_second_or_both),
         cmocka_unit_test(an_expression_without_hours_follows_elapsed_time),
         cmocka_unit_test(c054_a_short_day_is_not_jumped_over),
         cmocka_unit_test(c055_each_local_day_has_one_fire),

@@ -101,6 +101,8 @@ int lq_client_open(lade **out, const struct lq_store_ops *const *stores, size_t 
     }
     lq_batch_init(&q->batch, q->store);
     lq_hub_init(&q->hub, q->store);
+    lr_mutex_init(&q->schedulers_lock);
+    lb_list_init(&q->schedulers);
     *out = q;
     return 0;
 }
@@ -110,6 +112,7 @@ void lade_close(lade *q)
     if (!q)
         return;
     lq_hub_fini(&q->hub);
+    lr_mutex_fini(&q->schedulers_lock);
     lq_batch_fini(&q->batch);
     lq_store_close(q->store);
     lb_free(q->url);

@@ -20,6 +20,8 @@ struct lade {
     uint32_t payload_max;
     int64_t (*clock)(void *); /* never NULL */
     void *clock_ctx;
+    struct lr_mutex schedulers_lock;
+    struct lb_list schedulers; /* guarded by: schedulers_lock; scheduler.h */
 };
 
 /*

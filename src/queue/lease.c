@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "queue/scheduler.h"
 #include "queue/worker.h"
 
 #define STOPS_MAX 64
@@ -88,6 +89,8 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
         lq_worker_ring(w);
     if (rc == 0 && n > 0)
         pass_on_stops(w, stop, n);
+    if (rc == 0 && ahead.schedules)
+        lq_scheduler_rouse(w->scheduler);
     if (rc == LADE_STALE && ours)
         lq_worker_log(
             w,

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "queue/scheduler.h"
 #include "queue/worker.h"
 
 #define END_GRACE    (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
@@ -315,6 +316,7 @@ static void end_threads(struct lade_worker *w)
     lr_thread_join(&w->fetch_thread);
     lr_thread_join(&w->sweep_thread);
     lr_thread_join(&w->lease_thread);
+    lq_scheduler_join(w->scheduler); /* after the lease: nobody rouses it any more */
 }
 
 static void drop_list(struct lade_worker *w, struct lb_list *list)

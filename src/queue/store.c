@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "queue/schedule_store.h"
 
 static bool has_scheme(const char *schemes, const char *scheme, size_t n)
 {
@@ -170,4 +171,25 @@ int lq_key_pause(struct lq_store *s, const char *queue, struct lb_slice key, boo
                  lade_err *err)
 {
     OP("key_pause", s->ops->key_pause(s, queue, key, paused, err));
+}
+
+int lq_schedule_put(struct lq_store *s, const struct lq_schedule_put *it, lade_err *err)
+{
+    OP("schedule_put", s->ops->schedules->put(s, it, err));
+}
+
+int lq_schedule_tick(struct lq_store *s, struct lq_tick *tick, struct lq_schedule_vec *due,
+                     lade_err *err)
+{
+    OP("schedule_tick", s->ops->schedules->tick(s, tick, due, err));
+}
+
+int lq_schedule_fire(struct lq_store *s, struct lq_fire *fire, lade_err *err)
+{
+    OP("schedule_fire", s->ops->schedules->fire(s, fire, err));
+}
+
+int lq_schedule_resign(struct lq_store *s, const char *holder, lade_err *err)
+{
+    OP("schedule_resign", s->ops->schedules->resign(s, holder, err));
 }

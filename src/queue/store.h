@@ -290,6 +290,7 @@ struct lq_ahead {
         due_in_ms; /* a scheduled or retrying job falls due, in a paused queue too; 0 = one has: see promote */
     bool
         other_store; /* since the last beat the server was replaced or started again: what was done last may be undone */
+    bool schedules; /* there are some that fire: schedule_store.h */
 };
 
 struct lq_beat {
@@ -479,6 +480,7 @@ struct lq_watch;
 struct lq_say;
 struct lq_words;
 struct lq_result;
+struct lq_schedule_ops;
 
 typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
 
@@ -666,6 +668,7 @@ struct lq_store_ops {
     /* Makes the queue. Resuming ends a throttle too. */
     int (*key_pause)(struct lq_store *s, const char *queue, struct lb_slice key, bool paused,
                      lade_err *err);
+    const struct lq_schedule_ops *schedules; /* schedule_store.h; NULL: this store has none */
 };
 
 /*

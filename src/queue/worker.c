@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/names.h"
+#include "queue/scheduler.h"
 
 /* Lists ------------------------------------------------------------------------------------------------------------ */
 
@@ -310,6 +311,15 @@ static void init_lists(lade_worker *w)
     lb_ulid(w->incarnation, lb_clock_wall());
 }
 
+static int open_scheduler(lade_worker *w, lade_err *err)
+{
+    lade_scheduler_config config = {.name = w->name, .log = w->log, .log_ctx = w->log_ctx};
+    int rc = lade_scheduler_open(&w->scheduler, w->q, &config, err);
+    if (rc == 0)
+        w->scheduler->is_workers = true;
+    return rc;
+}
+
 int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *config, lade_err *err)
 {
     LQ_REFUSE_NULL(out, "worker");
@@ -330,6 +340,8 @@ int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *confi
                       "no file descriptor left for the worker; raise the limit (ulimit -n)");
     else if (copy_config(w, c) < 0)
         rc = lb_fail_nomem(err, "worker");
+    if (rc == 0 && !c->no_scheduler && q->store->ops->schedules)
+        rc = open_scheduler(w, err);
     if (rc < 0) {
         lade_worker_close(w);
         return rc;
@@ -399,6 +411,7 @@ void lade_worker_close(lade_worker *w)
         return;
     assert(w->phase == LQ_PHASE_NEW || w->phase == LQ_PHASE_ENDED);
     join_slots(w);
+    lade_scheduler_close(w->scheduler);
     if (w->holds_tasks)
         lr_tasks_release();
     size_t i = 0;

@@ -6,6 +6,7 @@
  *     slot.c  (<= 2 * slots)    calls handlers; started when there is work for them
  *     lease.c (1 thread)        renews; nothing user code does can delay it
  *     sweep.c (1 thread)        reclaims from dead workers, promotes, trims
+ *     scheduler.c (<= 1 thread) fires schedules, when there are some
  *     outcome.c                 what becomes of a job: pure, from what the handler said to what the store shall do
  *
  *              take                 start                 finish               settle
@@ -232,6 +233,8 @@ struct lade_worker {
     lade_worker_stats stats;
 
     struct lr_thread fetch_thread, lease_thread, sweep_thread;
+    struct lade_scheduler
+        *scheduler; /* NULL: takes no part; runs once a renewal tells of schedules */
 };
 
 /* worker.c: lists, under the lock */

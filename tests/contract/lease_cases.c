@@ -432,7 +432,7 @@ static void stop_requests_are_told_in_bounded_portions(void **state)
 
 static struct lq_ahead look_ahead(const char *worker, const char *lanes)
 {
-    struct lq_ahead ahead = {-1, -1, false};
+    struct lq_ahead ahead = {-1, -1, false, false};
     struct lq_beat beat = ct_beat(worker, lanes);
     size_t n = 0;
     beat.first = false;

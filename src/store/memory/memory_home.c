@@ -228,6 +228,7 @@ void ls_memory_home_clear(struct ls_memory_home *h)
     while (!lb_list_is_empty(&h->flows_list))
         ls_memory_flow_drop(h, LB_CONTAINER_OF(h->flows_list.next, struct ls_memory_flow, in_home));
     lb_map_fini(&h->flows);
+    ls_memory_schedules_clear(h);
     size_t at = 0;
     for (struct ls_memory_queue *q; (q = lb_map_next(&h->queues, &at));)
         free_queue(h, q);

@@ -44,10 +44,22 @@ struct ls_memory_home {
     const struct lq_settle *settling;
     enum lq_reason settling_as;
 
-    uint64_t fence;   /* the last one given */
-    int64_t sequence; /* breaks ties: grows with every move */
-    char *name;       /* NULL = private */
-    size_t refs;      /* guarded by the registry's lock */
+    struct lb_map schedules;          /* by id */
+    struct lb_list schedules_list;    /* by id's bytes */
+    struct lb_list schedule_watchers; /* who wants to hear of schedules */
+
+    struct {
+        char id[LADE_ID_MAX + 1]; /* "" = nobody */
+        char name[LADE_NAME_MAX + 1];
+        uint64_t fence;
+        int64_t until_ms, seen_ms;
+    } leader;
+
+    uint64_t revision; /* of schedules: the last one given */
+    uint64_t fence;    /* the last one given */
+    int64_t sequence;  /* breaks ties: grows with every move */
+    char *name;        /* NULL = private */
+    size_t refs;       /* guarded by the registry's lock */
     struct lb_list in_registry;
 };
 
@@ -337,6 +349,12 @@ void ls_memory_ring_watchers(struct ls_memory_home *h);
 struct ls_memory_watcher *ls_memory_watcher_find(const struct ls_memory_home *h, const char *name);
 void ls_memory_watcher_free(struct ls_memory_watcher *w);
 void ls_memory_notes_free(struct ls_memory_notes *notes);
+/* op_schedule.c */
+bool ls_memory_schedules_any(const struct ls_memory_home *h);
+void ls_memory_schedules_clear(struct ls_memory_home *h);
+void ls_memory_schedules_check(struct ls_memory_home *h, lq_finding_fn report, void *ctx);
+/* The put op with the lock held. False when out of memory; nothing has happened then. */
+bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, int64_t now_ms);
 
 /* Frees everything in it. */
 void ls_memory_home_clear(struct ls_memory_home *h);

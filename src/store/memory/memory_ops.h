@@ -2,8 +2,10 @@
 #ifndef LADE_STORE_MEMORY_OPS_H
 #define LADE_STORE_MEMORY_OPS_H
 
+#include "queue/schedule_store.h"
 #include "queue/store.h"
 
+extern const struct lq_schedule_ops ls_memory_schedule_ops;
 int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);

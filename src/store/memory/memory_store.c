@@ -41,6 +41,8 @@ static struct ls_memory_home *make_home(const char *name)
     lb_list_init(&h->workers_list);
     lb_list_init(&h->touched);
     lb_list_init(&h->flows_list);
+    lb_list_init(&h->schedules_list);
+    lb_list_init(&h->schedule_watchers);
     lb_list_init(&h->watchers);
     for (int i = 0; i < LADE_N_FLOW_STATES; i++)
         lb_list_init(&h->flows_in[i].list);
@@ -140,4 +142,5 @@ const struct lq_store_ops ls_memory_ops = {
     .key_list = ls_memory_key_list,
     .key_get = ls_memory_key_get,
     .key_pause = ls_memory_key_pause,
+    .schedules = &ls_memory_schedule_ops,
 };

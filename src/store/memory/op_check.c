@@ -204,6 +204,7 @@ int ls_memory_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_er
     lb_list_each (it, &h->workers_list) {
         held += check_worker(&c, LB_CONTAINER_OF(it, struct ls_memory_worker, in_home));
     }
+    ls_memory_schedules_check(h, report, ctx);
     if (active != held)
         find(&c, "active jobs and leases differ", "");
     lr_mutex_unlock(&h->lock);

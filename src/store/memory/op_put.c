@@ -115,27 +115,34 @@ static void place(struct ls_memory_home *h, struct lq_put *put, struct made *m, 
     ls_memory_job_place(h, m->job, put->when == LQ_WHEN_NOW ? now_ms : run_at, now_ms);
 }
 
-int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
+bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, int64_t now_ms)
 {
-    if (n == 0)
-        return LADE_DONE;
-    struct made *m = lb_calloc(n, sizeof(*m));
-    if (!m)
-        return lb_fail_nomem(err, "put");
-    int64_t now;
-    struct ls_memory_home *h = ls_memory_enter(s, &now);
     size_t done = 0;
-    while (done < n && make_one(h, &put[done], now, &m[done]))
+    struct made *m = lb_calloc(n + 1, sizeof(*m));
+    if (!m)
+        return false;
+    while (done < n && make_one(h, &put[done], now_ms, &m[done]))
         done++;
     if (done < n)
         unmake(m, done + 1);
     for (size_t i = 0; done == n && i < n; i++) {
         if (m[i].job || m[i].conflict)
-            place(h, &put[i], &m[i], now);
+            place(h, &put[i], &m[i], now_ms);
     }
-    ls_memory_leave_op(h, now);
+    ls_memory_leave_op(h, now_ms);
     for (size_t i = 0; i < n; i++)
         lb_free(m[i].body.p);
     lb_free(m);
-    return done < n ? lb_fail_nomem(err, "put") : LADE_DONE;
+    return done == n;
+}
+
+int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
+{
+    if (n == 0)
+        return LADE_DONE;
+    int64_t now;
+    struct ls_memory_home *h = ls_memory_enter(s, &now);
+    bool done = ls_memory_put_locked(h, put, n, now);
+    lr_mutex_unlock(&h->lock);
+    return done ? LADE_DONE : lb_fail_nomem(err, "put");
 }

@@ -137,8 +137,9 @@ int ls_memory_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
         w->concurrency = beat->concurrency;
         *n_stop = collect_stops(w, stop, max);
         if (beat->ahead)
-            *beat->ahead = (struct lq_ahead){find_death(h, w, beat->lanes, now),
-                                             find_due(h, beat->lanes, now), false};
+            *beat->ahead =
+                (struct lq_ahead){find_death(h, w, beat->lanes, now), find_due(h, beat->lanes, now),
+                                  false, ls_memory_schedules_any(h)};
         rc = LADE_DONE;
     } else if (rc == LADE_STALE) {
         *n_stop = 0;

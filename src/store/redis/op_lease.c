@@ -107,8 +107,8 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
         lb_buf_clear(&b->w->stops);
     *n_stop = n / 2 - 1;
     if (b->beat->ahead)
-        *b->beat->ahead =
-            (struct lq_ahead){death < 0 ? LB_FOREVER : death, due < 0 ? LB_FOREVER : due, false};
+        *b->beat->ahead = (struct lq_ahead){death < 0 ? LB_FOREVER : death,
+                                            due < 0 ? LB_FOREVER : due, false, false};
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "queue/schedule_store.h"
 #include "support/sqlite_kit.h"
 
 /* A file with these bytes. */
@@ -114,7 +115,8 @@ static void a_file_from_before_keys_is_taken_over(void **state)
     sk_put(s, "a", 20);
     lq_store_close(s);
     run_sql("DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
-            "ALTER TABLE queue DROP COLUMN gated; PRAGMA user_version = 4");
+            "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; "
+            "PRAGMA user_version = 4");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
     assert_int_equal(sk_count(s, LADE_STATE_READY), 20);
@@ -264,6 +266,51 @@ static void the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out(void **
     assert_int_equal(ask("SELECT expires FROM lock WHERE until = 2"), 5000);
 }
 
+/* A file of schema 5, with a job and a workflow in it, gets the tables of schedules and keeps what it has. */
+static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
+{
+    (void)state;
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 10);
+    lq_store_close(s);
+    run_sql("DROP TABLE schedule; DROP TABLE scheduler; PRAGMA user_version = 5;"
+            "INSERT INTO flow VALUES (1, 'f', '', 0, 0, 0, 0, 0, 0, 5, 0)");
+    s = sk_open();
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("SELECT count(*) FROM schedule"), 0);
+    assert_int_equal(ask("SELECT count(*) FROM flow"), 1);
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 10);
+    struct lq_schedule_put it = {
+        .id = lb_slice_str("a"), .state = LADE_SCHEDULE_ACTIVE, .due_ms = 1};
+    it.spec = it.memo = lb_slice_str("x");
+    assert_int_equal(lq_schedule_put(s, &it, &sk.err), 0);
+    lq_store_close(s);
+}
+
+/* From the first schema on: each step after the other makes the same tables as a new file has. */
+static void each_schema_leads_to_the_same_tables(void **state)
+{
+    (void)state;
+    static const char objects[] =
+        "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'";
+    lq_store_close(sk_open());
+    int64_t n = ask(objects);
+    assert_int_equal(unlink(sk.path), 0);
+    run_sql(ls_sqlite_schema_0001);
+    run_sql("PRAGMA application_id = 1818322021; PRAGMA user_version = 1");
+    lq_store_close(sk_open());
+    assert_int_equal(ask(objects), n);
+    assert_int_equal(unlink(sk.path), 0);
+    run_sql(ls_sqlite_schema_0001);
+    run_sql(ls_sqlite_schema_0002);
+    run_sql("PRAGMA application_id = 1818322021; PRAGMA user_version = 2");
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 3);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask(objects), n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +327,8 @@ int main(void)
         SK_TEST(a_file_of_schema_2_gets_the_tables_of_events_and_keeps_its_jobs),
         SK_TEST(an_event_that_cannot_be_written_fails_no_job),
         SK_TEST(several_processes_may_make_the_file_at_once),
+        SK_TEST(a_file_of_schema_5_is_brought_up_and_keeps_its_jobs),
+        SK_TEST(each_schema_leads_to_the_same_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,9 @@ static int check_all(struct check *c)
         rc = check_none(c, LS_SQLITE_LINE_LOOSE, "log lines are of a job without a note", false);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_STOP_LOOSE, "a stop request has no worker", true);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_SCHEDULE_ODD,
+                        "a schedule's state, due time and revision do not agree", true);
     ls_sqlite_tx_rollback(&c->tx);
     return rc;
 }

@@ -212,6 +212,8 @@ static int look_ahead(struct ls_sqlite_tx *tx, const struct lq_beat *beat)
             q->ring = (size_t)q->count[LADE_STATE_READY];
     }
     beat->ahead->due_in_ms = due == 0 ? LB_FOREVER : LB_MAX(due - tx->now_ms, 0);
+    if (rc >= 0)
+        rc = ls_sqlite_schedules_any(tx, &beat->ahead->schedules);
     return rc < 0 ? rc : 0;
 }
 

@@ -85,6 +85,9 @@ LADE_CHECKED int ls_sqlite_job_stop(struct ls_sqlite_tx *tx, struct ls_sqlite_qu
                                     struct lb_slice id);
 bool ls_sqlite_state_is_ended(int64_t state);
 
+/* op_schedule.c: whether any schedule fires. */
+LADE_CHECKED int ls_sqlite_schedules_any(struct ls_sqlite_tx *tx, bool *any);
+
 /* Frees the locks that hold only until a job is first taken. */
 LADE_CHECKED int ls_sqlite_locks_start(struct ls_sqlite_tx *tx, int64_t seq, int64_t n);
 /* Deletes jobs that were cut, with their locks. */

@@ -18,6 +18,8 @@
 #define LS_SQLITE_KEY \
     "num, place, at, ready, active, waiting, away, ended, paused, until, tat, lim, name"
 
+#define LS_SQLITE_SCHEDULE "id, state, due, revision, spec, memo"
+
 #define LS_SQLITE_STATEMENTS(X)                                                                    \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(BEGIN_READ, "BEGIN")                                                                         \
@@ -255,7 +257,31 @@
     X(NODE_RESULT, "SELECT state, result FROM flow_node WHERE num = ?1")                           \
     X(NODE_DOWN, "SELECT num, state, result FROM flow_node WHERE num BETWEEN ?1 AND ?2 "           \
                  "AND state IN (3, 4) ORDER BY num")                                               \
-    X(JOB_OF_FLOW, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 AND instr(id, '~') > 0")
+    X(JOB_OF_FLOW, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 AND instr(id, '~') > 0")        \
+    /* schedules */                                                                                \
+    X(SCHEDULE_ANY, "SELECT 1 FROM schedule WHERE due > 0 LIMIT 1")                                \
+    X(SCHEDULE_FULL, "SELECT count(*) FROM schedule")                                              \
+    X(SCHEDULE_GET, "SELECT " LS_SQLITE_SCHEDULE " FROM schedule WHERE id = ?1")                   \
+    X(SCHEDULE_FROM,                                                                               \
+      "SELECT " LS_SQLITE_SCHEDULE " FROM schedule WHERE id > ?1 ORDER BY id LIMIT ?2")            \
+    X(SCHEDULE_DUE, "SELECT " LS_SQLITE_SCHEDULE " FROM schedule WHERE due > 0 AND due <= ?1 "     \
+                    "ORDER BY due, id LIMIT ?2")                                                   \
+    X(SCHEDULE_NEXT, "SELECT due FROM schedule WHERE due > 0 ORDER BY due, id LIMIT 1 OFFSET ?1")  \
+    X(SCHEDULE_REVISION, "SELECT revision FROM schedule WHERE id = ?1")                            \
+    X(SCHEDULE_ADD, "INSERT INTO schedule (id, state, due, revision, spec, memo) "                 \
+                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                             \
+    X(SCHEDULE_SET, "UPDATE schedule SET state = ?2, due = ?3, revision = ?4, spec = ?5, "         \
+                    "memo = ?6 WHERE id = ?1")                                                     \
+    X(SCHEDULE_MOVE, "UPDATE schedule SET state = ?2, due = ?3, revision = ?4, memo = ?5 "         \
+                     "WHERE id = ?1")                                                              \
+    X(SCHEDULE_DEL, "DELETE FROM schedule WHERE id = ?1")                                          \
+    X(SCHEDULE_ODD, "SELECT '', id FROM schedule WHERE (state = 0) <> (due > 0) OR revision < 1 "  \
+                    "OR revision > (SELECT coalesce(max(revision), 0) FROM scheduler)")            \
+    X(SCHEDULER_GET, "SELECT revision, holder, name, fence, until, seen FROM scheduler")           \
+    X(SCHEDULER_SET,                                                                               \
+      "INSERT INTO scheduler (num, revision, holder, name, fence, until, seen) "                   \
+      "VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (num) DO UPDATE SET revision = ?1, "         \
+      "holder = ?2, name = ?3, fence = ?4, until = ?5, seen = ?6")
 
 enum ls_sqlite_sql {
 

@@ -3,6 +3,7 @@
 #define LADE_SQLITE_IMPL_H
 
 #include "queue/event.h"
+#include "queue/schedule_store.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "store/sqlite/db.h"
@@ -51,6 +52,7 @@ LADE_CHECKED int ls_sqlite_read_enter(struct ls_sqlite *s, struct ls_sqlite_tx *
                                       lade_err *err);
 int ls_sqlite_read_leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc);
 
+extern const struct lq_schedule_ops ls_sqlite_schedule_ops;
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
