@@ -129,7 +129,6 @@ bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n
         if (m[i].job || m[i].conflict)
             place(h, &put[i], &m[i], now_ms);
     }
-    ls_memory_leave_op(h, now_ms);
     for (size_t i = 0; i < n; i++)
         lb_free(m[i].body.p);
     lb_free(m);
@@ -143,6 +142,6 @@ int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *er
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     bool done = ls_memory_put_locked(h, put, n, now);
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return done ? LADE_DONE : lb_fail_nomem(err, "put");
 }

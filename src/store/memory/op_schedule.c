@@ -384,7 +384,7 @@ static int fire(struct lq_store *s, struct lq_fire *f, lade_err *err)
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     int rc = fire_locked(h, f, now);
-    lr_mutex_unlock(&h->lock);
+    ls_memory_leave_op(h, now);
     return rc < 0 ? lb_fail_nomem(err, "schedule") : rc;
 }
 
