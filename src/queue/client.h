@@ -50,12 +50,4 @@ int64_t lq_client_now_ms(const lade *q);
             return lb_fail(err, LADE_EINVAL, (where), "%s is NULL", #arg); \
     } while (0)
 
-/* And where a store may lack the streams of event.h. */
-#define LQ_REFUSE_LACKING(q, where)                                                       \
-    do {                                                                                  \
-        if (!(q)->store->ops->events_set)                                                 \
-            return lb_fail(err, LADE_EUNSUPPORTED, (where), "the %s store has no events", \
-                           (q)->store->ops->name);                                        \
-    } while (0)
-
 #endif

@@ -40,10 +40,10 @@ static size_t cut(struct lb_slice s)
 
 size_t lq_event_size(const struct lq_ev *e)
 {
-    return 1 + 3 + 3 * 10 + cut(e->job) + cut(e->kind) + cut(e->reason);
+    return 1 + 6 + 3 * 10 + cut(e->job) + cut(e->kind) + cut(e->reason);
 }
 
-static uint8_t *write_number(uint8_t *p, uint64_t v)
+uint8_t *lq_event_write_number(uint8_t *p, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7)
         *p++ = (uint8_t)(v | 0x80);
@@ -54,7 +54,7 @@ static uint8_t *write_number(uint8_t *p, uint64_t v)
 static uint8_t *write_text(uint8_t *p, struct lb_slice s)
 {
     size_t n = cut(s);
-    *p++ = (uint8_t)n;
+    p = lq_event_write_number(p, n);
     if (n > 0)
         memcpy(p, s.p, n);
     return p + n;
@@ -65,9 +65,25 @@ uint8_t *lq_event_write(uint8_t *p, const struct lq_ev *e)
     *p++ = (uint8_t)e->type;
     p = write_text(p, e->job);
     p = write_text(p, e->kind);
-    p = write_number(p, e->attempt);
-    p = write_number(p, (uint64_t)LB_MAX(e->value, 0));
+    p = lq_event_write_number(p, e->attempt);
+    p = lq_event_write_number(p, (uint64_t)LB_MAX(e->value, 0));
     return write_text(p, e->reason);
+}
+
+size_t lq_event_stretch_size(const struct lq_settle *first, size_t n)
+{
+    return LQ_EVENT_PREFIX + 64 + 256 + n * (64 + 512) + first->kind.n;
+}
+
+uint8_t *lq_event_stretch_begin(uint8_t *p, enum lade_event_type type,
+                                const struct lq_settle *first, unsigned place, size_t n)
+{
+    *p++ = (uint8_t)(type | LQ_EVENT_STRETCH);
+    memcpy(p, first->id.p, LQ_EVENT_PREFIX);
+    p = lq_event_write_number(p + LQ_EVENT_PREFIX, place);
+    p = lq_event_write_number(p, n);
+    p = write_text(p, first->kind);
+    return lq_event_write_number(p, first->attempt);
 }
 
 /* What is left of a batch; `ok` turns false where it cannot be read. */

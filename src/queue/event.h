@@ -42,6 +42,12 @@ struct lq_event_vec {
 size_t lq_event_size(const struct lq_ev *e);
 uint8_t *lq_event_write(uint8_t *p, const struct lq_ev *e);
 
+/* A stretch of n jobs from this one on: as many bytes at most, whether as a stretch or one by one; its head, which n values follow. */
+size_t lq_event_stretch_size(const struct lq_settle *first, size_t n);
+uint8_t *lq_event_stretch_begin(uint8_t *p, enum lade_event_type type,
+                                const struct lq_settle *first, unsigned place, size_t n);
+uint8_t *lq_event_write_number(uint8_t *p, uint64_t v);
+
 /*
  * Appends the events of a batch to out, but those up to and including `after`; `last` is the number of its last one, n how many it has. The bytes stay
  * where they are. False when out of memory. A batch that cannot be read ends where that shows: what follows is passed over.

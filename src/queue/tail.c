@@ -34,7 +34,6 @@ struct lade_tail {
 int lade_queue_events_set(lade *q, const char *queue, uint32_t cap, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "events");
-    LQ_REFUSE_LACKING(q, "events");
     int rc = lq_queue_check(queue, "events", err);
     if (rc == 0 && cap > LADE_EVENTS_CAP_MAX)
         rc = lb_fail(err, LADE_EINVAL, "events", "cap %u is over %d events", cap,
@@ -45,7 +44,6 @@ int lade_queue_events_set(lade *q, const char *queue, uint32_t cap, lade_err *er
 int lade_queue_events_get(lade *q, const char *queue, lade_events_info *out, lade_err *err)
 {
     LQ_REFUSE_NULL(q, "events");
-    LQ_REFUSE_LACKING(q, "events");
     LQ_REFUSE_NULL(out, "events");
     int rc = lq_queue_check(queue, "events", err);
     return rc < 0 ? rc : q->store->ops->events_get(q->store, queue, out, err);
@@ -56,7 +54,6 @@ int lade_tail_open(lade_tail **out, lade *q, const char *const *queues, size_t n
 {
     LQ_REFUSE_NULL(out, "tail");
     LQ_REFUSE_NULL(q, "tail");
-    LQ_REFUSE_LACKING(q, "tail");
     LQ_REFUSE_NULL(queues, "tail");
     if (n == 0 || n > LADE_TAIL_QUEUES_MAX)
         return lb_fail(err, LADE_EINVAL, "tail", "n is %zu, not within 1 to %d queues", n,

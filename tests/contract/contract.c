@@ -105,7 +105,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < LB_ARRAY_LEN(groups); i++) {
         bool lacks = (groups[i] == &ct_conflict_group && !(ct.ops->caps & LQ_CAP_CONFLICT)) ||
                      (groups[i] == &ct_dead_group && !ct.ops->change) ||
-                     (groups[i] == &ct_event_group && !ct.ops->events_set) ||
                      (groups[i] == &ct_key_group && !ct.ops->key_list) ||
                      (groups[i] == &ct_schedule_group && !ct.ops->schedules);
         if (!lacks)

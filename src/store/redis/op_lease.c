@@ -261,7 +261,7 @@ static int read_reclaim(const struct reclaim_call *r, struct ls_redis_conn *c,
         return -LADE_EPROTO;
     if (stale)
         return LADE_STALE;
-    int rc = ls_redis_read_leased(&cur, n - 2, r->take->lanes, out, err);
+    int rc = ls_redis_read_leased(r->s, &cur, n - 2, r->take->lanes, out, err);
     if (rc < 0)
         return rc;
     return n > 2 || more ? 0 : LADE_EMPTY;

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/event.h"
 #include "queue/flow.h"
 #include "store/redis/packs.h"
 
@@ -184,6 +185,68 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it,
     ls_redis_arg_slice(cmd, it->result);
 }
 
+/* A record, or nothing. */
+static void encode_event(struct ls_redis_cmd *cmd, enum lade_event_type type,
+                         const struct lq_settle *it)
+{
+    uint8_t text[64 + 3 * 256];
+    struct lq_ev e = {.type = type, .attempt = it->attempt, .job = it->id, .kind = it->kind};
+    if (type == LADE_EVENT_COMPLETED || type == LADE_EVENT_FAILED)
+        e.value = it->took_us;
+    if (type == LADE_EVENT_RETRYING)
+        e.value = it->delay_ms;
+    if (type == LADE_EVENT_FAILED)
+        e.reason = it->error;
+    if (type == LADE_EVENT_DEAD)
+        e.reason = lb_slice_str(lq_event_reason(it->reason));
+    if (type == LADE_EVENT_WAITING)
+        e.attempt = 0;
+    size_t n = type != 0 ? (size_t)(lq_event_write(text, &e) - text) : 0;
+    ls_redis_arg(cmd, (const char *)text, n);
+}
+
+static void encode_details(struct ls_redis_cmd *cmd, const struct lq_settle *it)
+{
+    static const enum lade_event_type type[] = {
+        [LQ_TO_COMPLETED] = LADE_EVENT_COMPLETED, [LQ_TO_RETRYING] = LADE_EVENT_RETRYING,
+        [LQ_TO_READY] = LADE_EVENT_WAITING,       [LQ_TO_DEAD] = LADE_EVENT_DEAD,
+        [LQ_TO_CANCELLED] = LADE_EVENT_CANCELLED, [LQ_TO_GONE] = 0,
+                                             [LQ_TO_THROTTLED] = LADE_EVENT_WAITING};
+
+    encode_event(cmd, it->failed ? LADE_EVENT_FAILED : 0, it);
+    encode_event(cmd, type[it->to], it);
+}
+
+/* Jobs of a run that are of one kind and attempt as one stretch; others one by one. */
+static void encode_run_details(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
+                               const struct ls_redis_settle_run *run)
+{
+    struct lb_buf b;
+    lb_buf_init(&b);
+    const struct lq_settle *first = &g->it[g->order[run->at]];
+    bool alike = true;
+    for (size_t i = 1; i < run->n && alike; i++) {
+        const struct lq_settle *it = &g->it[g->order[run->at + i]];
+        alike = it->attempt == first->attempt && lb_slice_eq(it->kind, first->kind);
+    }
+    uint8_t *p = lb_buf_reserve(&b, lq_event_stretch_size(first, run->n));
+    if (p && alike)
+        p = lq_event_stretch_begin(p, LADE_EVENT_COMPLETED, first,
+                                   (unsigned)ls_redis_place_of(first->id), run->n);
+    for (size_t i = 0; i < run->n && p; i++) {
+        const struct lq_settle *it = &g->it[g->order[run->at + i]];
+        struct lq_ev e = {.type = LADE_EVENT_COMPLETED,
+                          .attempt = it->attempt,
+                          .value = it->took_us,
+                          .job = it->id,
+                          .kind = it->kind};
+        p = alike ? lq_event_write_number(p, (uint64_t)LB_MAX(it->took_us, 0))
+                  : lq_event_write(p, &e);
+    }
+    ls_redis_arg(cmd, (const char *)b.p, p ? (size_t)(p - b.p) : 0);
+    lb_buf_fini(&b);
+}
+
 static const struct lq_settle *item_at(const struct ls_redis_settles *g, size_t at)
 {
     return &g->it[g->order[at]];
@@ -219,6 +282,15 @@ static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *
         encode_special(cmd, item_at(g, l->first + i), i + 1);
 }
 
+static void encode_telling(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
+                           const struct ls_redis_settle_lane *l)
+{
+    for (size_t i = 0; i < l->n_ids; i++)
+        encode_details(cmd, item_at(g, l->first + i));
+    for (size_t i = 0; i < l->n_runs; i++)
+        encode_run_details(cmd, g, &g->runs[l->run + i]);
+}
+
 /* The script that moves flows, when one of the jobs is of one. */
 static enum ls_redis_lua find_script(const struct ls_redis_settles *g,
                                      const struct ls_redis_settle_lane *l)
@@ -238,9 +310,9 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     size_t n_groups = 0;
     for (size_t i = 0; i < l->n_ids; i += group_length(g, l, i))
         n_groups++;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, find_script(g, l), 1,
-                                                     12 + s->n_doubts + l->n_ids + 2 * n_groups +
-                                                         3 * l->n_runs + 8 * l->n_special);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(
+        c, find_script(g, l), 1,
+        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 4 * l->n_runs + 8 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);
@@ -256,6 +328,8 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     for (size_t i = 0; i < s->n_doubts; i++)
         ls_redis_arg_u64(cmd, s->doubt[i].tag);
     encode_ids(cmd, g, l);
+    if (s->n_telling > 0 && ls_redis_is_telling(s, g->queue[lane]))
+        encode_telling(cmd, g, l);
     ls_redis_cmd_end(cmd);
 }
 

@@ -183,13 +183,17 @@ static int read_singles(struct ls_redis_cursor *c, size_t fields, struct lq_leas
     return 0;
 }
 
-static int read_group(struct ls_redis_cursor *c, struct lq_lanes lanes, struct lq_leased_vec *out)
+static int read_group(struct ls_redis_store *s, struct ls_redis_cursor *c, struct lq_lanes lanes,
+                      struct lq_leased_vec *out)
 {
     size_t fields = ls_redis_read_array(c), n = 0;
     int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
+    bool tells = lane >= LS_REDIS_TOLD;
+    lane -= tells ? LS_REDIS_TOLD : 0;
     c->bad |= (fields != 3 && fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n;
     if (c->bad)
         return -LADE_EPROTO;
+    ls_redis_set_telling(s, lanes.queue[lane], tells);
     struct lq_leased *job = out->job + out->n;
     int rc = fields == 3 ? read_run(c, out, job, &n) : read_singles(c, fields, out, job, &n);
     if (rc < 0 || c->bad)
@@ -202,8 +206,8 @@ static int read_group(struct ls_redis_cursor *c, struct lq_lanes lanes, struct l
     return 0;
 }
 
-int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, struct lq_lanes lanes,
-                         struct lq_leased_vec *out, lade_err *err)
+int ls_redis_read_leased(struct ls_redis_store *s, struct ls_redis_cursor *c, size_t n_groups,
+                         struct lq_lanes lanes, struct lq_leased_vec *out, lade_err *err)
 {
     if (n_groups == 0)
         return 0;
@@ -211,7 +215,7 @@ int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups, struct lq_l
     if (!grow(out, count_jobs(*c, n_groups)))
         return lb_fail_nomem(err, "take");
     for (size_t i = 0; i < n_groups; i++) {
-        int rc = read_group(c, lanes, out);
+        int rc = read_group(s, c, lanes, out);
         if (rc < 0)
             return rc == -LADE_ENOMEM ? lb_fail_nomem(err, "take") : rc;
     }
@@ -229,7 +233,7 @@ static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq
         return -LADE_EPROTO;
     if (stale)
         return LADE_STALE;
-    int rc = ls_redis_read_leased(&cur, n - 3, t->take->lanes, out, err);
+    int rc = ls_redis_read_leased(t->s, &cur, n - 3, t->take->lanes, out, err);
     if (rc < 0)
         return rc;
     if (n == 3) {

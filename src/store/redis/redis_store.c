@@ -18,6 +18,8 @@
     X(BEGIN, begin, 0)                             \
     X(NOTE, note, 0)                               \
     X(WATCH, watch, 0)                             \
+    X(STREAM, stream, 0)                           \
+    X(EVENTS, events, LS_REDIS_SCRIPT_READS)       \
     X(SAY, say, 0)                                 \
     X(WORDS, words, LS_REDIS_SCRIPT_READS)         \
     X(RESULTS, results, LS_REDIS_SCRIPT_READS)     \
@@ -487,6 +489,9 @@ const struct lq_store_ops ls_redis_ops = {
     .unwatch = ls_redis_unwatch,
     .say = ls_redis_say,
     .words = ls_redis_words,
+    .events_set = ls_redis_events_set,
+    .events_get = ls_redis_events_get,
+    .event_read = ls_redis_event_read,
     .renew = ls_redis_renew,
     .leave = ls_redis_leave,
     .reclaim = ls_redis_reclaim,

@@ -26,6 +26,8 @@ enum ls_redis_lua {
     LS_REDIS_LUA_BEGIN,
     LS_REDIS_LUA_NOTE,
     LS_REDIS_LUA_WATCH,
+    LS_REDIS_LUA_STREAM,
+    LS_REDIS_LUA_EVENTS,
     LS_REDIS_LUA_SAY,
     LS_REDIS_LUA_WORDS,
     LS_REDIS_LUA_RESULTS,
@@ -60,7 +62,9 @@ extern struct ls_redis_script_table ls_redis_scripts; /* constant once a store w
 #define LS_REDIS_PUT_BYTES    (UINT64_C(512) << 20) /* bodies of one put; a server takes 1 GiB */
 #define LS_REDIS_BIG_BODY     UINT64_C(65536)
 #define LS_REDIS_DOUBTS_MAX   16
-#define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */
+#define LS_REDIS_TOLD         1000 /* added to a lane by take.lua, reclaim.lua */
+#define LS_REDIS_TELLING_MAX  64   /* the settles of further queues come without their events */
+#define LS_REDIS_STOPS_MAX    256  /* stops a renew fetches at most */
 #define LS_REDIS_BLOCK_MS     60000
 
 struct ls_redis_link {
@@ -107,6 +111,9 @@ struct ls_redis_store {
     uint64_t put_seq;                  /* guarded by: admin link */
     uint64_t settle_tag;               /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
+    char telling[LS_REDIS_TELLING_MAX]
+                [LADE_NAME_MAX + 1]; /* guarded by: work link; queues with events */
+    size_t n_telling;
     size_t n_doubts;
     struct lr_mutex state;
     struct lb_list workers; /* guarded by: state */
@@ -207,9 +214,9 @@ int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_
  * and appends the jobs. Those of an entry, "<id>+<n>", have no bodies yet (body.p is NULL): n of them that follow each
  * other. -LADE_EPROTO leaves err unset, -LADE_ENOMEM. After a failure some jobs may have been appended.
  */
-LADE_CHECKED int ls_redis_read_leased(struct ls_redis_cursor *c, size_t n_groups,
-                                      struct lq_lanes lanes, struct lq_leased_vec *out,
-                                      lade_err *err);
+LADE_CHECKED int ls_redis_read_leased(struct ls_redis_store *s, struct ls_redis_cursor *c,
+                                      size_t n_groups, struct lq_lanes lanes,
+                                      struct lq_leased_vec *out, lade_err *err);
 
 /* op_await.c */
 int ls_redis_results(struct lq_store *base, const char *queue, const struct lb_slice *id, size_t n,
@@ -220,6 +227,16 @@ void ls_redis_unwatch(struct lq_store *base, const char *waiter, struct lq_lanes
 int ls_redis_say(struct lq_store *base, struct lq_say *it, size_t n, lade_err *err);
 int ls_redis_words(struct lq_store *base, const char *queue, struct lb_slice id,
                    struct lq_words *out, lade_err *err);
+
+/* op_stream.c */
+int ls_redis_events_set(struct lq_store *base, const char *queue, uint32_t cap, lade_err *err);
+int ls_redis_events_get(struct lq_store *base, const char *queue, lade_events_info *out,
+                        lade_err *err);
+int ls_redis_event_read(struct lq_store *base, const char *queue, uint64_t after, size_t max,
+                        struct lq_event_vec *out, lade_err *err);
+/* Whether settles of the queue come with their events, as its last take said. The work link is locked. */
+void ls_redis_set_telling(struct ls_redis_store *s, const char *queue, bool on);
+bool ls_redis_is_telling(const struct ls_redis_store *s, const char *queue);
 
 /* op_flow.c */
 int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err);

@@ -86,6 +86,7 @@ local function retry(id, state, level)
         call('RPUSH', P .. 'ready:' .. level, id)
     end
     note_since(P, {id}, 1, 1)
+    tell(EVENT.WAITING, id, kind_at(P, id))
     return DONE
 end
 
@@ -113,9 +114,11 @@ local function finish(id, state, level, where)
         call('ZADD', P .. 'dead', now, id)
         call('HSET', P .. 'fin', id, 'd' .. level .. 'k ' .. now .. ' ')
         call('HINCRBY', P .. 'meta', 'dead', 1)
+        tell(EVENT.DEAD, id, kind_at(P, id), 0, 0, 'killed')
     else
         call('ZADD', P .. 'cancelled', now, id)
         call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
+        tell(EVENT.CANCELLED, id, kind_at(P, id))
     end
     heed_one(P, id)
     return DONE
@@ -147,9 +150,10 @@ end
 local function op_act(keys, argv)
     begin()
     P, verb = prefix(keys[1]), argv[1]
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev')
     check_format(meta[1])
     K.key_begin(P, meta[3])
+    tell_begin(meta[4])
     for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
         call('HLEN', P .. hash)
     end
@@ -178,6 +182,7 @@ local function op_act(keys, argv)
     end
     K.key_flush()
     flush(P)
+    tell_end(P)
     if #flow_items > 0 then
         flow_begin(P)
         for k = 1, #flow_items do

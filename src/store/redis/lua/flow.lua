@@ -128,7 +128,7 @@ local function launch(f, node, text)
 end
 
 local function put_lane(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'ev')
     check_format(meta[1])
     if not meta[1] then
         make_queue(P)
@@ -159,6 +159,9 @@ local function put_lane(P, lane)
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         note_since(P, list, 1, #list)
         ready = ready + #list
+        for k = 1, meta[5] and #list or 0 do
+            tell_apart(P, EVENT.WAITING, list[k])
+        end
     end
     spread('ZADD', P .. 'scheduled', lane.due, 1, #lane.due)
     call('HINCRBY', P .. 'meta', 'enqueued', lane.n)
@@ -212,6 +215,7 @@ local function stop_job(f, node)
     call('ZADD', P .. 'cancelled', now, id)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
     heed_one(P, id)
+    tell_apart(P, EVENT.CANCELLED, id)
 end
 
 -- Runs again: as the job that is there, or as a new one.

@@ -1,9 +1,8 @@
--- heed.lua - joined behind job.lua: who waits for a job to end, and what handlers said
+-- heed.lua - joined behind pack.lua: who waits for a job to end, and what handlers said
 --
 -- waits[id] names those that watch a job, and waits[""] those that watch the events; meta.wt says that there may be some. Whoever does what
 -- they wait for rings their bells (ring.lua, wait.c) and forgets them: they look, and come back if need be.
 -- said[id] is "percent at lines text" of what its handler said, log:<id> the newest lines, each "at text".
-local SAID_LINES, SAID_MS = 1000, 604800000
 
 local function heed(P, ids)
     if call('EXISTS', P .. 'waits') == 0 then

@@ -236,6 +236,7 @@ local function promote(P, n)
         lists[level] = list
         list[#list + 1] = from[at]
         done = done + 1
+        tell(EVENT.WAITING, from[at], kind_at(P, from[at]))
     end
     if i > 1 then
         call('ZREMRANGEBYRANK', P .. 'scheduled', 0, (i - 3) / 2)

@@ -5,12 +5,17 @@
 local function op_pause(keys, argv)
     begin()
     local P = prefix(keys[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr', 'kr')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'xr', 'kr', 'paused', 'ev')
     check_format(meta[1])
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
     if not meta[1] then
         make_queue(P)
     end
+    tell_begin(meta[7])
+    if (argv[1] == '1') ~= (meta[6] and true or false) then
+        tell(argv[1] == '1' and EVENT.PAUSED or EVENT.RESUMED, '')
+    end
+    tell_end(P)
     if argv[1] == '1' then
         call('HSET', P .. 'meta', 'paused', now)
     else

@@ -10,11 +10,13 @@ local function op_promote(keys, argv)
         local P = prefix(keys[lane])
         local due = first_due(P)
         if due and due <= now and n < most then
-            local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
+            local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev')
             check_format(meta[1])
             K.key_begin(P, meta[3])
+            tell_begin(meta[4])
             local done = promote(P, most - n)
             K.key_flush()
+            tell_end(P)
             n = n + done
             if not meta[2] then
                 ring(P, done)

@@ -96,7 +96,7 @@ end
 -- The same as look, for a lane of packs.
 local function look_packed(P, argv, n, n_groups)
     local p = {P = P, n = n, lists = {}, due = {}, locks = {}, groups = {}}
-    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big')
+    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate', 'ev')
     check_format(p.meta[1])
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
@@ -162,7 +162,7 @@ local function look(P, argv, lane, n, special, untimed, plain)
     for i = 1, n do
         ids[i] = argv[at + 2 * i - 2]
     end
-    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate')
+    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate', 'ev')
     check_format(p.meta[1])
     local known = {}
     if byte(plain) == 102 then
@@ -262,6 +262,31 @@ local function add_levels(p)
     end
 end
 
+-- The events of a lane: those that wait now.
+local function tell_put(p)
+    local late = {}
+    for i = 2, #p.due, 2 do
+        late[p.due[i]] = true
+    end
+    for i = 1, p.groups and #p.groups or 0 do
+        local g = p.groups[i]
+        for k = 1, #g.packs do
+            local pack = g.packs[k]
+            local first, n = struct.unpack('<I2I2', pack.bodies)
+            tell_stretch(EVENT.WAITING, pack.name, first, n, first, first + n, pack.bodies, 0)
+        end
+        for k = 1, #g.kv, 2 do
+            tell(EVENT.WAITING, g.kv[k], kind_of(g.kv[k + 1]))
+        end
+    end
+    for i = p.first or 1, p.groups and 0 or p.last, 2 do
+        if not late[p.kv[i]] then
+            tell(EVENT.WAITING, p.kv[i], kind_of(p.kv[i + 1]))
+        end
+    end
+    tell_end(p.P)
+end
+
 local function write(p, longest, queues)
     local P = p.P
     if not p.meta[1] then
@@ -306,6 +331,10 @@ local function write(p, longest, queues)
         end
     end
     call('HINCRBY', P .. 'meta', 'enqueued', p.n)
+    if p.meta[6] then
+        tell_begin(true)
+        tell_put(p)
+    end
     if not p.meta[3] then
         ring(P, ready > 0 and ready or p.head and p.head < (p.was or huge) and 1 or 0)
     end

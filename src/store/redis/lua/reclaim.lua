@@ -22,7 +22,11 @@ local function answer(P, lane, fence, ids, formers, begun)
         bodies[i] = bodies[i] or ''
         budget = budget - #bodies[i]
     end
-    out[#out + 1] = {lane - 2, fence, ids, bodies, fetch('HMGET', P .. 'hist', ids, 1, #ids), list, formers, begun}
+    local hist = fetch('HMGET', P .. 'hist', ids, 1, #ids)
+    for i = 1, telling and #ids or 0 do
+        tell(EVENT.STALLED, ids[i], kind_of(bodies[i]), attempt_of(hist[i]), 0, formers[i])
+    end
+    out[#out + 1] = {lane - 2 + (telling and 1000 or 0), fence, ids, bodies, hist, list, formers, begun}
 end
 
 -- Remembered: number, fence, then for each lease: id, former, begun.
@@ -190,15 +194,18 @@ local function reclaim(P, lane, all_workers)
         out[2] = 1
     end
     if #s.found > 0 then
+        tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
         move(P, lane, s.found)
     end
     flush(P)
+    tell_end(P)
 end
 
 local function op_reclaim(keys, argv)
     begin()
     worker, most, body_max, budget = argv[1], tonumber(argv[2]), tonumber(argv[3]), tonumber(argv[4])
     seq, ttl, out = argv[5], argv[7], {0, 0}
+    tell_begin(false)
     for lane = 2, #keys do
         local till = call('ZSCORE', prefix(keys[lane]) .. 'workers', worker)
         if not till or tonumber(till) < now then

@@ -24,9 +24,10 @@ end
 local function op_redrive(keys, argv)
     begin()
     local P = prefix(keys[1])
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev')
     check_format(meta[1])
     K.key_begin(P, meta[3])
+    tell_begin(meta[4])
     local popped = call('ZPOPMIN', P .. 'dead', argv[1])
     local ids, lists = {}, {}
     for i = 1, #popped, 2 do
@@ -39,8 +40,10 @@ local function op_redrive(keys, argv)
         lists[level] = list
         list[#list + 1] = ids[i]
         zero_counts(P, ids[i])
+        tell(EVENT.WAITING, ids[i], kind_at(P, ids[i]))
     end
     spread('HDEL', P .. 'fin', ids, 1, #ids)
+    tell_end(P)
     for level, list in pairs(lists) do
         note_since(P, list, 1, #list)
         list = revive_keyed(P, level, list)

@@ -3,6 +3,8 @@
 -- KEYS  meta
 -- ARGV  for each lease: id, fence, percent (-1: none), text, lines, then for each line: at, text
 -- Answers the indices that are stale. A job that says something leaves its pack.
+local SAID_LINES, SAID_MS = 1000, 604800000
+
 local function is_leased(P, id, fence)
     local lease = call('HGET', P .. 'lease', id)
     if lease then
@@ -24,6 +26,7 @@ local function op_say(keys, argv)
     local P = prefix(keys[1])
     local stale, i, index = {}, 1, 0
     want(P .. 'said', 'hash')
+    tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
     while i <= #argv do
         local id, n = argv[i], tonumber(argv[i + 4])
         if is_leased(P, id, argv[i + 1]) then
@@ -35,6 +38,9 @@ local function op_say(keys, argv)
             local log = {}
             for k = 1, n do
                 log[k] = argv[i + 3 + 2 * k] .. ' ' .. argv[i + 4 + 2 * k]
+            end
+            if tonumber(argv[i + 2]) >= 0 then
+                tell(EVENT.PROGRESS, id, kind_at(P, id), 0, percent, sub(text, 1, 255))
             end
             if n > 0 then
                 spread('RPUSH', P .. 'log:' .. id, log, 1, n)
@@ -48,5 +54,6 @@ local function op_say(keys, argv)
         i, index = i + 5 + 2 * n, index + 1
     end
     flush(P)
+    tell_end(P)
     return stale
 end

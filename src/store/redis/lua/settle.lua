@@ -11,6 +11,8 @@
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
 local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE, THROTTLED = '0', '1', '2', '3', '4', '5', '6', '7'
+local EVENTS_OF = {['1'] = 5, ['3'] = 1, ['4'] = 6, ['5'] = 7, ['7'] = 1}
+local REASONS = {x = 'exhausted', k = 'killed', q = 'quarantined', u = 'unrecoverable'}
 
 -- Of the call at hand.
 local P, keep_done, has_marks
@@ -18,6 +20,7 @@ local known_key, tags, known -- what earlier calls had settled: "P set:client:",
 local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
 local ends -- of jobs with details
+local details, run_details -- of the client, for the events: by id the record of a failure and that of its end; by run
 local heeded -- ids of jobs of packs that ended, nil while nobody waits
 local keyed -- keys of settled jobs, by id; nil when the queue has none
 
@@ -66,7 +69,24 @@ local function record_of(level)
     return record
 end
 
+-- What became of a job, in the client's words if it said that.
+local function tell_settled(id, type, as_said, reason)
+    local said = details and details[id]
+    if said and said[1] ~= '' then
+        tell_made(said[1], 1)
+    end
+    if said and as_said and said[2] ~= '' then
+        tell_made(said[2], 1)
+    elseif type then
+        local attempt = type ~= EVENT.WAITING and attempt_of(call('HGET', P .. 'hist', id)) or 0
+        tell(type, id, kind_at(P, id), attempt, 0, reason)
+    end
+end
+
 local function complete(id, record, result)
+    if telling then
+        tell_settled(id, EVENT.COMPLETED, true)
+    end
     if note_end then
         note_end(id, '2', result)
     end
@@ -103,6 +123,9 @@ local function settle_special(id, sp, level)
     local mark = has_marks and to ~= COMPLETED and call('HGET', P .. 'mark', id)
     if mark then
         to, reason = mark == 'k' and DEAD or CANCELLED, mark == 'k' and 'k' or ' '
+    end
+    if telling and to ~= COMPLETED then
+        tell_settled(id, EVENTS_OF[to], not mark, REASONS[reason])
     end
     if sp.failed then
         ends.n_failed = ends.n_failed + 1
@@ -152,8 +175,13 @@ local function settle_own(id, sp, level, worker)
     end
 end
 
-local function complete_run(p, from, to, fence, worker)
+local function complete_run(p, from, to, fence, worker, said)
     local n_jobs, entry = to - from, entry_of(p.name, from, to)
+    if telling and said then
+        tell_made(said, n_jobs)
+    elseif telling then
+        tell_run(EVENT.COMPLETED, P, p, from, to, 1)
+    end
     if heeded then
         for place = from, to - 1 do
             heeded[#heeded + 1] = id_at(p.name, place)
@@ -211,7 +239,7 @@ local function settle_loose(index, name, from, to, fence)
     end
 end
 
-local function settle_run(index, id, n_jobs, fence)
+local function settle_run(index, id, n_jobs, fence, said)
     local name, from = name_of(id), place_of(id)
     local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
     local v = p and p.v or {}
@@ -221,7 +249,7 @@ local function settle_run(index, id, n_jobs, fence)
             if at < a then
                 settle_loose(index + at - from, name, at, a, fence)
             end
-            complete_run(p, a, b, fence, sub(state, #start + 1))
+            complete_run(p, a, b, fence, sub(state, #start + 1), b - a == n_jobs and said)
             at = b
         end
     end
@@ -390,7 +418,23 @@ end
 local function let_go()
     local answer = stale
     stale, settled, done, entries, fin, remembered, known, ends, keyed = nil, nil, nil, nil, nil, nil, nil, nil, nil
+    details, run_details, heeded = nil, nil, nil
     return answer
+end
+
+-- They lie behind all else, from argv[at + 1] on: two for each id, one for each run.
+local function read_details(argv, ids_at, n, at, n_runs, on)
+    tell_begin(on)
+    details, run_details = nil, nil
+    if on and #argv > at then
+        details, run_details = {}, {}
+        for k = 1, n do
+            details[argv[ids_at + k]] = {argv[at + 2 * k - 1], argv[at + 2 * k]}
+        end
+        for k = 1, n_runs do
+            run_details[k] = argv[at + 2 * n + k]
+        end
+    end
 end
 
 local function op_settle(keys, argv)
@@ -406,11 +450,12 @@ local function op_settle(keys, argv)
 
     -- Reads all that will be written, so that a foreign key stops us here.
     local leases = fetch('HMGET', P .. 'lease', argv, ids_at + 1, ids_at + n)
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc', 'wt', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gc', 'xc', 'wt', 'gate', 'ev')
     check_format(meta[1])
     heeded = meta[5] and {} or nil
     K.key_begin(P, meta[6])
     keyed = nil
+    read_details(argv, ids_at, n, runs_at + 3 * n_runs + 8 * n_special, n_runs, meta[7])
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     call('HLEN', P .. 'fin')
@@ -433,7 +478,7 @@ local function op_settle(keys, argv)
     end
     for run = runs_at + 1, runs_at + 3 * n_runs, 3 do
         local n_jobs = tonumber(argv[run + 1])
-        settle_run(i, argv[run], n_jobs, argv[run + 2])
+        settle_run(i, argv[run], n_jobs, argv[run + 2], run_details and run_details[(run - runs_at + 2) / 3])
         i = i + n_jobs
     end
     if n_settled + n_in_packs == 0 then
@@ -462,6 +507,7 @@ local function op_settle(keys, argv)
     end
     K.key_flush()
     flush(P)
+    tell_end(P)
     if heeded then
         heed(P, settled)
         heed(P, heeded)

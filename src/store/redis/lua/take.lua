@@ -8,6 +8,7 @@
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
+local TOLD = 1000 -- added to the lane of a queue with a stream of events: settles then come with theirs
 local PACK_BYTES = 17000 -- no pack has more (LQ_PACK_BYTES)
 local worker, most, was_idle, body_max, budget, seq, ttl, out, next_due -- of the call at hand
 
@@ -19,7 +20,10 @@ local function answer_ids(P, lane, fence, ids, bodies, over)
     for i in pairs(over) do
         list[#list + 1] = i - 1
     end
-    out[#out + 1] = {lane - 1, fence, ids, bodies, hist, list}
+    for i = 1, telling and #ids or 0 do
+        tell(EVENT.ACTIVE, ids[i], kind_of(bodies[i]), attempt_of(hist[i]))
+    end
+    out[#out + 1] = {lane - 1 + (telling and TOLD or 0), fence, ids, bodies, hist, list}
 end
 
 -- What is left of a stretch of a pack: what is leased, and onto `loose` the ids that are in the pack no more.
@@ -126,7 +130,8 @@ local function lease_run(P, lane, run, meta)
     extra.a = extra.a + to - from
     budget = budget - PACK_BYTES
     meta.known[#meta.known + 1] = entry
-    out[#out + 1] = {lane - 1, meta.fence, entry}
+    out[#out + 1] = {lane - 1 + (telling and TOLD or 0), meta.fence, entry}
+    tell_run(EVENT.ACTIVE, P, p, from, to, 1)
     return to - from
 end
 
@@ -326,8 +331,9 @@ local function take_turns(P, lane, levels, ghosts, meta)
 end
 
 local function take(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate', 'ev')
     check_format(meta[6])
+    tell_begin(meta[9])
     if meta[1] or not (meta[2] or meta[8]) then
         return
     end
@@ -355,7 +361,12 @@ local function take(P, lane)
         ring(P, count_ready(P, levels, 0, meta[7]))
     end
     K.key_flush()
+    if telling and n > 0 and count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[7]) +
+        tonumber(call('HGET', P .. 'meta', 'kr') or 0) == 0 then
+        tell(EVENT.DRAINED, '')
+    end
     flush(P)
+    tell_end(P)
 end
 
 local function pass_the_bell(P)
@@ -405,6 +416,7 @@ local function op_take(keys, argv)
         end
     end
     out = {0, now, 0}
+    tell_begin(false)
     if argv[8] == '1' then
         for lane = 1, #keys do
             local P = prefix(keys[lane])
