@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/mem.h"
 
 #define TEXT_MAX (1U << 20)
@@ -149,5 +150,8 @@ bool bn_info_usage(struct bn_info *i, struct bn_usage *out)
     if (!(text = bn_info_ask(i, "INFO commandstats")))
         return false;
     out->commands = count_calls(text);
+    if (!(text = bn_info_ask(i, "INFO stats")))
+        return false;
+    out->reads = (uint64_t)LB_MAX(bn_info_field(text, "total_reads_processed"), 0);
     return true;
 }

@@ -39,6 +39,8 @@ static void watch_idle(struct drv *d)
     if (d->on_redis) {
         drv_extra(d, "commands_per_s",
                   (double)(d->end.usage.commands - d->begin.usage.commands) / took);
+        drv_extra(d, "requests_per_s",
+                  (double)(d->end.usage.reads - d->begin.usage.reads - BN_INFO_READS) / took);
         drv_extra(d, "server_cpu_ms_per_s",
                   (d->end.usage.cpu_s - d->begin.usage.cpu_s) * 1e3 / took);
     }
