@@ -15,11 +15,12 @@
 #include "rt/seam.h"
 
 extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[],
-    ls_sqlite_schema_0004[], ls_sqlite_schema_0005[], ls_sqlite_schema_0006[];
+    ls_sqlite_schema_0004[], ls_sqlite_schema_0005[], ls_sqlite_schema_0006[],
+    ls_sqlite_schema_0007[];
 
-static const char *const steps[] = {ls_sqlite_schema_0001, ls_sqlite_schema_0002,
-                                    ls_sqlite_schema_0003, ls_sqlite_schema_0004,
-                                    ls_sqlite_schema_0005, ls_sqlite_schema_0006};
+static const char *const steps[] = {
+    ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003, ls_sqlite_schema_0004,
+    ls_sqlite_schema_0005, ls_sqlite_schema_0006, ls_sqlite_schema_0007};
 
 _Static_assert(LB_ARRAY_LEN(steps) == LS_SQLITE_SCHEMA, "one step for each version");
 

@@ -114,9 +114,10 @@ static void a_file_from_before_keys_is_taken_over(void **state)
     struct lq_store *s = sk_open();
     sk_put(s, "a", 20);
     lq_store_close(s);
-    run_sql("DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
-            "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; "
-            "PRAGMA user_version = 4");
+    run_sql(
+        "DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
+        "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; "
+        "PRAGMA user_version = 4");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
     assert_int_equal(sk_count(s, LADE_STATE_READY), 20);
@@ -177,6 +178,7 @@ static void a_file_of_schema_2_gets_the_tables_of_events_and_keeps_its_jobs(void
     assert_int_equal(lq_events_set(s, "q", 10, &sk.err), 0);
     assert_int_equal(sk_check(s), 0);
     lq_store_close(s);
+    assert_int_equal(ask("SELECT count(*) FROM sheet"), 0);
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
     assert_int_equal(ask("SELECT events FROM queue"), 10);
     assert_int_equal(ask("SELECT count(*) FROM event"), 1);
@@ -273,7 +275,7 @@ static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
     struct lq_store *s = sk_open();
     sk_put(s, "a", 10);
     lq_store_close(s);
-    run_sql("DROP TABLE schedule; DROP TABLE scheduler; PRAGMA user_version = 5;"
+    run_sql("DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; PRAGMA user_version = 5;"
             "INSERT INTO flow VALUES (1, 'f', '', 0, 0, 0, 0, 0, 0, 5, 0)");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);

@@ -212,6 +212,11 @@ static int check_all(struct check *c)
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_LINE_LOOSE, "log lines are of a job without a note", false);
     if (rc == 0)
+        rc = check_none(c, LS_SQLITE_SHEET_LOOSE, "results are of jobs that are gone; first job",
+                        false);
+    if (rc == 0)
+        rc = check_none(c, LS_SQLITE_SHEET_TWICE, "results are there twice; first job", false);
+    if (rc == 0)
         rc = check_none(c, LS_SQLITE_STOP_LOOSE, "a stop request has no worker", true);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_SCHEDULE_ODD,

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
 
 /* results ---------------------------------------------------------------------------------------------------------- */
@@ -20,7 +21,9 @@ static int read_bytes(struct ls_sqlite_tx *tx, int64_t seq, struct lb_arena *are
     struct lb_slice b = ls_sqlite_column(st, 0);
     *out = lb_arena_copy(arena, b.p, b.n);
     (void)sqlite3_reset(st);
-    return out->p ? 0 : lb_fail_nomem(tx->err, tx->op);
+    if (!out->p)
+        return lb_fail_nomem(tx->err, tx->op);
+    return out->n > 0 ? 0 : ls_sqlite_result_find(tx, seq, arena, out);
 }
 
 static int read_result(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,

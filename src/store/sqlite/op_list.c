@@ -15,6 +15,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
+#include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
 
 int ls_sqlite_read_enter(struct ls_sqlite *s, struct ls_sqlite_tx *tx, const char *op,
@@ -255,6 +256,13 @@ static int read_rows(struct ls_sqlite_tx *tx, const char *queue, const struct ls
         if (!ok) {
             (void)sqlite3_reset(st);
             return lb_fail_nomem(tx->err, tx->op);
+        }
+        if (row->result.n == 0 && r->state == LADE_STATE_COMPLETED) {
+            rc = ls_sqlite_result_find(tx, sqlite3_column_int64(st, 0), a, &row->result);
+            if (rc < 0) {
+                (void)sqlite3_reset(st);
+                return rc;
+            }
         }
         out->n++;
     }

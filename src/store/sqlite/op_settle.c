@@ -13,6 +13,7 @@
 #include "store/sqlite/flow.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
+#include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
 
@@ -59,25 +60,14 @@ static int verify(struct ls_sqlite_tx *tx, const struct lq_settle *it, size_t k,
     return rc;
 }
 
-static int set_blob(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t seq,
-                    struct lb_slice b)
+static int write_history(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice history)
 {
-    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SET_HISTORY);
     if (!st)
         return ls_sqlite_tx_fail(tx);
     ls_sqlite_bind(st, 1, seq);
-    ls_sqlite_bind_blob(st, 2, b);
+    ls_sqlite_bind_blob(st, 2, history);
     return ls_sqlite_tx_do(tx, st);
-}
-
-static int write_outcome(struct ls_sqlite_tx *tx, const struct lq_settle *it, int64_t seq)
-{
-    int rc = 0;
-    if (it->history.n > 0)
-        rc = set_blob(tx, LS_SQLITE_JOB_SET_HISTORY, seq, it->history);
-    if (rc == 0 && it->result.n > 0 && it->to == LQ_TO_COMPLETED)
-        rc = set_blob(tx, LS_SQLITE_JOB_SET_RESULT, seq, it->result);
-    return rc;
 }
 
 /* Where the jobs of r go, when no operator wants otherwise. */
@@ -143,8 +133,11 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
     for (size_t i = 0; i < k && rc == 0; i++) {
         it[i].outcome = 0;
         q->total[LS_SQLITE_FAILED] += it[i].failed;
-        rc = write_outcome(tx, &it[i], part.job + (int64_t)i);
+        if (it[i].history.n > 0)
+            rc = write_history(tx, part.job + (int64_t)i, it[i].history);
     }
+    if (rc == 0 && it->to == LQ_TO_COMPLETED)
+        rc = ls_sqlite_results_add(tx, it, k, part.job);
     LB_FAULT("sqlite.settle.cut");
     if (rc < 0)
         return rc;

@@ -8,6 +8,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/keys.h"
+#include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
 
 void ls_sqlite_run_read(sqlite3_stmt *st, struct ls_sqlite_run *r)
@@ -357,7 +358,9 @@ int ls_sqlite_jobs_del(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
     tx->ended = true;
     if (rc == 0)
         rc = free_notes(tx, seq, n);
-    return rc < 0 ? rc : change_jobs(tx, LS_SQLITE_JOB_DEL, seq, n);
+    if (rc == 0)
+        rc = change_jobs(tx, LS_SQLITE_JOB_DEL, seq, n);
+    return rc < 0 ? rc : ls_sqlite_results_del(tx, seq, n);
 }
 
 static int zero_counts(struct ls_sqlite_tx *tx, int64_t seq)
@@ -389,7 +392,7 @@ static int zero_counts(struct ls_sqlite_tx *tx, int64_t seq)
 
 int ls_sqlite_jobs_renew(struct ls_sqlite_tx *tx, int64_t seq, int64_t n)
 {
-    int rc = change_jobs(tx, LS_SQLITE_JOB_CLEAR_RESULT, seq, n);
+    int rc = ls_sqlite_results_clear(tx, seq, n);
     for (int64_t i = 0; i < n && rc == 0; i++)
         rc = zero_counts(tx, seq + i);
     return rc;

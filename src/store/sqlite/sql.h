@@ -56,6 +56,17 @@
     X(JOB_CLEAR_RESULT,                                                                            \
       "UPDATE job SET result = NULL WHERE seq BETWEEN ?1 AND ?2 AND result IS NOT NULL")           \
     X(JOB_SET_BODY, "UPDATE job SET body = ?2 WHERE seq = ?1")                                     \
+    /* sheets of results */                                                                        \
+    X(SHEET_ANY, "SELECT 1 FROM sheet LIMIT 1")                                                    \
+    X(SHEET_ADD, "INSERT INTO sheet (job, n, data) VALUES (?1, ?2, ?3)")                           \
+    X(SHEET_AT, "SELECT job, n, data FROM sheet WHERE job <= ?1 ORDER BY job DESC LIMIT 1")        \
+    X(SHEET_DEL, "DELETE FROM sheet WHERE job BETWEEN ?1 AND ?2")                                  \
+    X(SHEET_DEL_IN, "DELETE FROM sheet WHERE job BETWEEN ?1 AND ?2 AND job + n - 1 <= ?2")         \
+    X(SHEET_LOOSE, "SELECT 0, s.job FROM sheet s WHERE NOT EXISTS "                                \
+                   "(SELECT 1 FROM job j WHERE j.seq BETWEEN s.job AND s.job + s.n - 1)")          \
+    X(SHEET_TWICE, "SELECT 0, a.job FROM sheet a JOIN sheet b ON b.job = "                         \
+                   "(SELECT min(x.job) FROM sheet x WHERE x.job > a.job) "                         \
+                   "WHERE b.job < a.job + a.n")                                                    \
     X(JOB_DEL, "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2")                                      \
     X(JOB_ALL, "SELECT seq, queue FROM job ORDER BY seq")                                          \
     /* runs */                                                                                     \

@@ -17,7 +17,7 @@ void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_s
     lb_arena_init(&tx->arena);
     lb_arena_init(&tx->kept);
     lb_map_init(&tx->queues);
-    tx->locks = tx->notes = -1;
+    tx->locks = tx->notes = tx->sheets = -1;
     lb_map_init(&tx->keys_by_num);
     lb_map_init(&tx->keys_by_name);
 }
@@ -89,7 +89,7 @@ static void forget_all(struct ls_sqlite_tx *tx)
     memset(tx->run, 0, sizeof(tx->run));
     tx->worker.id[0] = 0;
     tx->next_seq = 0;
-    tx->locks = tx->notes = -1;
+    tx->locks = tx->notes = tx->sheets = -1;
     tx->keeps = false;
 }
 

@@ -85,6 +85,7 @@ struct ls_sqlite_tx {
     uint32_t version;
     int64_t next_seq; /* of the next job; 0 = not read yet */
     bool ended;       /* jobs ended or are gone: who waits for one is rung */
+    int sheets;       /* as locks: are there sheets of results */
     int notes;        /* as locks: is there what a handler said */
     int quiet;        /* > 0: ls_sqlite_run_add makes no events, its caller does */
     bool mute;        /* none at all: they did not fit on the disk */
