@@ -121,6 +121,30 @@ static void one_tenants_flood_does_not_delay_the_others(void **state)
     assert_in_range(last, 989, 1010);
 }
 
+/* The same with 1 x 100,000 and 999 x 10: the last of the small ones starts after 10 rounds of 1,000 keys, not after the flood. */
+static void a_hundred_thousand_jobs_of_one_tenant_delay_nobody(void **state)
+{
+    (void)state;
+    KY_NEEDS_KEYS();
+    size_t small = 0, at = 0, last = 0;
+    ct_join("w", "q");
+    for (int i = 0; i < 20; i++)
+        ky_add_many("q", ct_format("flood%d-", i), "A", 5000);
+    for (int i = 0; i < 999; i++)
+        ky_add_many("q", ct_format("s%03d-", i), ct_format("T%03d", i), 10);
+    while (small < 9990) {
+        size_t n = ct_take("w", "q", 1000);
+        assert_true(n > 0);
+        for (size_t i = 0; i < n; i++, at++) {
+            if (ct.got.job[i].id.p[0] == 's') {
+                small++;
+                last = at;
+            }
+        }
+    }
+    assert_in_range(last, 9989, 10000);
+}
+
 /* concurrency ------------------------------------------------------------------------------------------------------ */
 
 static void a_key_runs_no_more_than_its_concurrency(void **state)
@@ -559,6 +583,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(priority_counts_within_a_key_only),
     CT_TEST(weights_are_exact_in_each_stretch),
     CT_TEST(one_tenants_flood_does_not_delay_the_others),
+    CT_TEST(a_hundred_thousand_jobs_of_one_tenant_delay_nobody),
     CT_TEST(a_key_runs_no_more_than_its_concurrency),
     CT_TEST(each_way_out_frees_the_slot),
     CT_TEST(a_dead_workers_slot_is_freed_by_reclaim),

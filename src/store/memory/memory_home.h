@@ -78,6 +78,7 @@ struct ls_memory_tenant {
     int64_t num, held;      /* in the order of READY: LQ_KEY_LEVELS; what it has in queue->held */
     struct lb_list touched; /* in home->touched */
     int64_t was[5];         /* its counts when it was last placed */
+    int64_t counted[5];     /* by a check */
     struct lq_key_facts facts;
     int64_t waiting, ended,
         unplaced; /* jobs: scheduled and retrying; kept; made and in no state yet */
