@@ -356,6 +356,78 @@ static void a_batch_that_stays_together_tells_each_job_in_order(void **state)
     assert_string_equal(show("q"), ct_format("%s%s drained%s", waiting, active, completed));
 }
 
+/* A batch as a client makes it, which a store may keep as one: `n` fresh jobs of these ids. */
+static const char *pack_id(size_t place)
+{
+    static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    return ct_format("01HF7YAT0000000000000001%c%c", digit[place / 32], digit[place % 32]);
+}
+
+static void add_pack(size_t n, const char *const *kind)
+{
+    struct lq_put item[128];
+    for (size_t i = 0; i < n; i++) {
+        const char *k = kind[i % 2];
+        const char *body = ct_format("\x01"
+                                     "4\x93%c%s%c",
+                                     (int)(0xa0 + strlen(k)), k, 0xc0);
+        item[i] = ct_item("q", pack_id(i));
+        item[i].body = lb_slice_str(body);
+        item[i].fresh = true;
+    }
+    ct_put(item, n);
+}
+
+static void check_pack_events(const char *const *kind)
+{
+    enum { N = 40 };
+    struct lq_event_vec got = {0};
+    struct lq_settle it[N];
+    size_t seen[LADE_N_EVENT_TYPES + 1] = {0}, wrong = 0;
+    turn_on("q", 1000);
+    ct_join("w", "q");
+    add_pack(N, kind);
+    assert_int_equal(ct_take("w", "q", 13), 13);
+    for (size_t i = 0; i < 13; i++) {
+        it[i] = told("q", &ct.got.job[i], LQ_TO_COMPLETED);
+        it[i].took_us = (int64_t)i;
+        it[i].kind = lb_slice_str(ct_format("%s", kind[i % 2]));
+    }
+    EXPECT(0, lq_settle_take(ct.s, it, 13, NULL, NULL, &ct.err));
+    assert_int_equal(ct_take("w", "q", N), N - 13);
+    EXPECT(0, ct.s->ops->event_read(ct.s, "q", 0, 1000, &got, &ct.err));
+    for (size_t i = 0; i < got.n; i++) {
+        const struct lq_ev *e = &got.event[i];
+        size_t at = seen[e->type]++;
+        if (e->type == LADE_EVENT_DRAINED)
+            continue;
+        wrong += !lb_slice_eq(e->job, lb_slice_str(pack_id(at)));
+        wrong += !lb_slice_eq(e->kind, lb_slice_str(kind[at % 2]));
+        wrong += e->type == LADE_EVENT_COMPLETED && e->value != (int64_t)at;
+        wrong += e->type != LADE_EVENT_WAITING && e->attempt != 1;
+    }
+    lb_arena_fini(&got.arena);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(seen[LADE_EVENT_WAITING], N);
+    assert_int_equal(seen[LADE_EVENT_ACTIVE], N);
+    assert_int_equal(seen[LADE_EVENT_COMPLETED], 13);
+    assert_int_equal(seen[LADE_EVENT_DRAINED], 1);
+}
+
+static void a_pack_tells_of_each_of_its_jobs(void **state)
+{
+    (void)state;
+    static const char *const kind[] = {"mail", "mail"};
+    check_pack_events(kind);
+}
+
+static void a_pack_of_several_kinds_tells_each(void **state)
+{
+    (void)state;
+    static const char *const kind[] = {"mail", "thumbnail"};
+    check_pack_events(kind);
+}
+
 /* watching --------------------------------------------------------------------------------------------------------- */
 
 #define LONG (60 * LADE_SECOND)
@@ -561,6 +633,51 @@ static void results_of_a_batch_are_kept_each_with_its_job(void **state)
     }
 }
 
+static void results_of_a_pack_stay_with_its_jobs(void **state)
+{
+    (void)state;
+
+    enum { N = 60 };
+
+    static const char *const kind[] = {"mail", "mail"};
+    struct lq_settle it[N];
+    struct lb_slice id[N];
+    struct lq_result got[N];
+    size_t n = 0;
+    ct_join("w", "q");
+    add_pack(N, kind);
+    assert_int_equal(ct_take("w", "q", N), N);
+    for (size_t i = 0; i < N; i++) {
+        it[i] = ct_settling("q", &ct.got.job[i], LQ_TO_COMPLETED);
+        if (i % 5 != 4)
+            it[i].result = lb_slice(ct_format("r%zu\n", i), i % 7 + 1);
+        id[i] = lb_slice_str(pack_id(i));
+    }
+    it[7].fence += 1000000;                                          /* not ours */
+    assert_int_equal(ct_begin("w", "q", &ct.got.job[9]), LADE_DONE); /* has a record of its own */
+    EXPECT(0, lq_settle_take(ct.s, it, 30, NULL, NULL, &ct.err));
+    EXPECT(0, lq_settle_take(ct.s, it + 30, 30, NULL, NULL, &ct.err));
+    EXPECT(0, ct.s->ops->results(ct.s, "q", id, N, &ct.arena, got, &ct.err));
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(got[i].outcome, i == 7       ? LADE_WRONG_STATE
+                                         : i % 5 != 4 ? LADE_DONE
+                                                      : LADE_EMPTY);
+        struct lb_slice expected = i == 7 ? (struct lb_slice){0} : it[i].result;
+        assert_true(lb_slice_eq(lb_slice_of(got[i].bytes), expected));
+        assert_true(lb_slice_eq(lb_slice_of(ct_row("q", pack_id(i))->result), expected));
+    }
+    /* one that is run again has its new result */
+    assert_int_equal(ct_act("q", LADE_JOB_RETRY, pack_id(3)), LADE_DONE);
+    struct lq_leased j = ct_take_one("w", "q");
+    struct lq_settle again = ct_settling("q", &j, LQ_TO_COMPLETED);
+    again.result = lb_slice_str("anew");
+    assert_int_equal(ct_settle_one(again), LADE_DONE);
+    assert_true(lb_slice_eq(lb_slice_of(ct_row("q", pack_id(3))->result), again.result));
+    EXPECT(0, ct.s->ops->purge(ct.s, "q", LADE_STATE_COMPLETED, 1000, &n, &ct.err));
+    EXPECT(0, ct.s->ops->results(ct.s, "q", id, N, &ct.arena, got, &ct.err));
+    assert_int_equal(got[5].outcome, LADE_NOT_FOUND);
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(a_job_that_succeeds_tells_waiting_active_completed),
     CT_TEST(a_job_that_fails_tells_failed_and_what_follows),
@@ -588,6 +705,9 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_watcher_takes_no_ring_of_a_worker),
     CT_TEST(results_are_given_aligned_with_their_ids),
     CT_TEST(results_of_a_batch_are_kept_each_with_its_job),
+    CT_TEST(results_of_a_pack_stay_with_its_jobs),
+    CT_TEST(a_pack_tells_of_each_of_its_jobs),
+    CT_TEST(a_pack_of_several_kinds_tells_each),
 };
 
 CT_GROUP(ct_event_group, tests);
