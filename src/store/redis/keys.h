@@ -11,6 +11,9 @@
  *   P jobs          HASH  id -> body, for every job the queue knows that is in no pack
  *   P pack          HASH  name of a pack -> states of its jobs (lua/pack.lua); and "" (lua/lib.lua)
  *   P b:<pack>      STRING its bodies (packs.h); ends by itself, as answers do, until lua/packs_put.lua takes it
+ *   P r:<pack>      STRING results of its jobs (lua/pack.lua)
+ *   P ev            STREAM events (lua/event.lua); meta: ev how many it keeps, evn number of the last
+ *   P waits, P said, P log:<id>  who waits, what handlers said (lua/heed.lua); meta: wt
  *   P since         HASH  ready id -> ms, for those whose id does not tell since when they are ready
  *   P hist          HASH  id -> history, for jobs that have one
  *   P ready:<level> LIST  ids, and "id+n" for n jobs of a pack from that id on, served from the head

@@ -11,6 +11,7 @@
  */
 #include "store/redis/op_settle.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +23,18 @@
 #include "queue/flow.h"
 #include "store/redis/packs.h"
 
+/* Longer results are kept apart, so that those of a pack can be looked through. */
+#define RESULT_IN_PACK_MAX 4096
+
+/* Not plainly completed; results aside. */
+static bool ends_otherwise(const struct lq_settle *it)
+{
+    return it->to != LQ_TO_COMPLETED || it->history.p || it->failed;
+}
+
 static bool is_special(const struct lq_settle *it)
 {
-    return it->to != LQ_TO_COMPLETED || it->history.p || it->result.n > 0 || it->failed;
+    return ends_otherwise(it) || it->result.n > 0;
 }
 
 static int compare_slices(struct lb_slice a, struct lb_slice b)
@@ -74,7 +84,7 @@ static void find_twins(struct ls_redis_settles *g)
 
 static bool may_run(const struct ls_redis_settles *g, const struct lq_settle *it)
 {
-    return !is_special(it) && !g->stale[index_of(g, it)];
+    return !ends_otherwise(it) && it->result.n <= RESULT_IN_PACK_MAX && !g->stale[index_of(g, it)];
 }
 
 /* How many of sorted[at, end) are a run from `at` on; 1 when the item stands alone. */
@@ -99,8 +109,9 @@ static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l
                       size_t end)
 {
     uint32_t *order = g->order + l->first;
-    for (size_t i = from; i < end; i++) {
-        if (is_special(g->sorted[i]) && !g->stale[index_of(g, g->sorted[i])])
+    for (size_t i = from, n; i < end; i += n) {
+        n = measure_run(g, i, end);
+        if (n == 1 && is_special(g->sorted[i]) && !g->stale[index_of(g, g->sorted[i])])
             order[l->n_special++] = index_of(g, g->sorted[i]);
     }
     if (l->n_special > 1)
@@ -108,7 +119,7 @@ static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l
     l->n_ids = l->n_special;
     for (size_t i = from, n; i < end; i += n) {
         n = measure_run(g, i, end);
-        if (n == 1 && may_run(g, g->sorted[i]))
+        if (n == 1 && !is_special(g->sorted[i]) && may_run(g, g->sorted[i]))
             order[l->n_ids++] = index_of(g, g->sorted[i]);
     }
     l->n = l->n_ids;
@@ -211,7 +222,7 @@ static void encode_details(struct ls_redis_cmd *cmd, const struct lq_settle *it)
         [LQ_TO_COMPLETED] = LADE_EVENT_COMPLETED, [LQ_TO_RETRYING] = LADE_EVENT_RETRYING,
         [LQ_TO_READY] = LADE_EVENT_WAITING,       [LQ_TO_DEAD] = LADE_EVENT_DEAD,
         [LQ_TO_CANCELLED] = LADE_EVENT_CANCELLED, [LQ_TO_GONE] = 0,
-                                             [LQ_TO_THROTTLED] = LADE_EVENT_WAITING};
+        [LQ_TO_THROTTLED] = LADE_EVENT_WAITING};
 
     encode_event(cmd, it->failed ? LADE_EVENT_FAILED : 0, it);
     encode_event(cmd, type[it->to], it);
@@ -262,6 +273,30 @@ static size_t group_length(const struct ls_redis_settles *g, const struct ls_red
     return i - from;
 }
 
+/* Those of a run, as lua/pack.lua keeps them. */
+static void encode_results(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
+                           const struct ls_redis_settle_run *run)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < run->n; i++) {
+        size_t n = item_at(g, run->at + i)->result.n;
+        size += n > 0 ? 6 + n : 0;
+    }
+    uint8_t *to = ls_redis_arg_room(cmd, size);
+    int place = ls_redis_place_of(item_at(g, run->at)->id);
+    for (size_t i = 0; i < run->n && to && size > 0; i++) {
+        struct lb_slice r = item_at(g, run->at + i)->result;
+        uint16_t at = htole16((uint16_t)(place + (int)i));
+        uint32_t n = htole32((uint32_t)r.n);
+        if (r.n == 0)
+            continue;
+        memcpy(to, &at, 2);
+        memcpy(to + 2, &n, 4);
+        memcpy(to + 6, r.p, r.n);
+        to += 6 + r.n;
+    }
+}
+
 static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
                        const struct ls_redis_settle_lane *l)
 {
@@ -277,6 +312,7 @@ static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *
         ls_redis_arg_slice(cmd, item_at(g, run->at)->id);
         ls_redis_arg_u64(cmd, run->n);
         ls_redis_arg_u64(cmd, item_at(g, run->at)->fence);
+        encode_results(cmd, g, run);
     }
     for (size_t i = 0; i < l->n_special; i++)
         encode_special(cmd, item_at(g, l->first + i), i + 1);
@@ -312,7 +348,7 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
         n_groups++;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(
         c, find_script(g, l), 1,
-        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 4 * l->n_runs + 8 * l->n_special);
+        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 5 * l->n_runs + 8 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);

@@ -6,7 +6,7 @@
 local EVENT = {WAITING = 1, ACTIVE = 2, COMPLETED = 3, DEAD = 6, CANCELLED = 7, PROGRESS = 8, STALLED = 9, DRAINED = 10,
                PAUSED = 11, RESUMED = 12}
 local telling -- whether the queue at work has a stream
-local tell_begin, tell_made, tell, kind_of, kind_at, attempt_of, tell_stretch, tell_run, tell_end, tell_apart
+local tell_begin, tell_made, tell, kind_of, kind_at, tell_run, tell_end -- and EVENT.attempt_of, EVENT.tell_stretch, EVENT.tell_apart
 
 do -- not all of it is for all: there can be 200 locals
 local told, n_told, char
@@ -61,12 +61,12 @@ function kind_at(P, id)
     return telling and kind_of(call('HGET', P .. 'jobs', id)) or ''
 end
 
-function attempt_of(hist)
+function EVENT.attempt_of(hist)
     return hist and #hist >= 6 and byte(hist, 3) + 256 * byte(hist, 4) + 1 or 1
 end
 
 -- Jobs [from, to) of a pack that has n from `first` on: as one record when they are of one kind.
-function tell_stretch(type, name, first, n, from, to, text, attempt)
+function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
     local ends = {struct.unpack('<' .. rep('I4', n), text, 9)}
     local function body_at(i)
         return 8 + 4 * n + (i > first and ends[i - first] or 0)
@@ -92,7 +92,7 @@ end
 function tell_run(type, P, p, from, to, attempt)
     if telling then
         local v = p.v
-        tell_stretch(type, p.name, v[1], v[#v - 2] + v[#v - 1] - v[1], from, to, call('GET', bodies_key(P, p.name)), attempt)
+        EVENT.tell_stretch(type, p.name, v[1], v[#v - 2] + v[#v - 1] - v[1], from, to, call('GET', bodies_key(P, p.name)), attempt)
     end
 end
 
@@ -112,7 +112,7 @@ function tell_end(P)
 end
 
 -- One event of another queue than that at work.
-function tell_apart(P, type, id, kind)
+function EVENT.tell_apart(P, type, id, kind)
     local was, had, n = telling, told, n_told
     tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
     if telling then

@@ -160,7 +160,7 @@ local function put_lane(P, lane)
         note_since(P, list, 1, #list)
         ready = ready + #list
         for k = 1, meta[5] and #list or 0 do
-            tell_apart(P, EVENT.WAITING, list[k])
+            EVENT.tell_apart(P, EVENT.WAITING, list[k])
         end
     end
     spread('ZADD', P .. 'scheduled', lane.due, 1, #lane.due)
@@ -215,7 +215,7 @@ local function stop_job(f, node)
     call('ZADD', P .. 'cancelled', now, id)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
     heed_one(P, id)
-    tell_apart(P, EVENT.CANCELLED, id)
+    EVENT.tell_apart(P, EVENT.CANCELLED, id)
 end
 
 -- Runs again: as the job that is there, or as a new one.

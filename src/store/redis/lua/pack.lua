@@ -145,6 +145,31 @@ local function body_of(P, p, i)
     return call('GETRANGE', key, 8 + 4 * n + from, 6 + 4 * n + to)
 end
 
+-- The results of a pack's jobs, those that have one, in a string beside its bodies: u16 place, u32 length, bytes, and so on.
+-- Gives, of such a string, the records of places [from, to), which lie beside each other; and the bytes of the first.
+local function cut_results(text, from, to)
+    local at, a, b, first = 1, nil, 1, ''
+    while at + 5 < #text do
+        local place, n = struct.unpack('<I2I4', text, at)
+        local behind = at + 6 + n
+        if place >= from and place < to then
+            if not a then
+                a, first = at, sub(text, at + 6, behind - 1)
+            end
+            b = behind
+        end
+        at = behind
+    end
+    return a and sub(text, a, b - 1) or '', first
+end
+
+-- The result of a completed job that is in a pack still.
+local function packed_result(P, p, place)
+    p.results = p.results or call('GET', P .. 'r:' .. p.name) or ''
+    local _, result = cut_results(p.results, place, place + 1)
+    return result
+end
+
 -- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs.
 local function extract(P, p, i, state)
     local id, body, kind = id_at(p.name, i), body_of(P, p, i), sub(state, 1, 1)
@@ -170,7 +195,7 @@ local function flush(P)
     spread('HSET', P .. 'pack', kv, 1, n)
     spread('HDEL', P .. 'pack', gone, 1, #gone)
     for i = 1, #gone do
-        call('DEL', bodies_key(P, gone[i]))
+        call('DEL', bodies_key(P, gone[i]), P .. 'r:' .. gone[i])
     end
     for kind, by in pairs(extra) do
         if by ~= 0 then

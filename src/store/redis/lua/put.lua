@@ -273,7 +273,7 @@ local function tell_put(p)
         for k = 1, #g.packs do
             local pack = g.packs[k]
             local first, n = struct.unpack('<I2I2', pack.bodies)
-            tell_stretch(EVENT.WAITING, pack.name, first, n, first, first + n, pack.bodies, 0)
+            EVENT.tell_stretch(EVENT.WAITING, pack.name, first, n, first, first + n, pack.bodies, 0)
         end
         for k = 1, #g.kv, 2 do
             tell(EVENT.WAITING, g.kv[k], kind_of(g.kv[k + 1]))

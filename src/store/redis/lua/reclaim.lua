@@ -24,7 +24,7 @@ local function answer(P, lane, fence, ids, formers, begun)
     end
     local hist = fetch('HMGET', P .. 'hist', ids, 1, #ids)
     for i = 1, telling and #ids or 0 do
-        tell(EVENT.STALLED, ids[i], kind_of(bodies[i]), attempt_of(hist[i]), 0, formers[i])
+        tell(EVENT.STALLED, ids[i], kind_of(bodies[i]), EVENT.attempt_of(hist[i]), 0, formers[i])
     end
     out[#out + 1] = {lane - 2 + (telling and 1000 or 0), fence, ids, bodies, hist, list, formers, begun}
 end

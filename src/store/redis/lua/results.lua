@@ -11,6 +11,9 @@ local function op_results(keys, argv)
         local result = ''
         if state == 'c' and fin then
             result = sub(fin, find(fin, ' ', 5, true) + 1)
+        elseif state == 'c' then
+            local p, place = find_in_pack(P, argv[i])
+            result = packed_result(P, p, place)
         end
         out[i] = state and {state, result} or {}
     end

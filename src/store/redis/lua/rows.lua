@@ -27,7 +27,7 @@ local function packed_row(id)
         where = fence .. ' ' .. level_of(body) .. w
         till, name = worker_of(where)
     elseif state == 'c' then
-        where = 'c' .. level_of(body) .. '  ' .. sub(is, 2) .. ' '
+        where = 'c' .. level_of(body) .. '  ' .. sub(is, 2) .. ' ' .. packed_result(P, p, place)
     end
     budget = budget - #body - #where
     return {state, body, false, false, where, till, name}

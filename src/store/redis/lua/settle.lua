@@ -3,7 +3,7 @@
 -- KEYS  meta
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
 --       n ids, groups, n special, n doubtful tags, n runs; the doubtful tags; the ids; for each group of ids with one fence: fence,
---       length; for each run: id of its first, n, fence (plain completed jobs whose ids follow each other);
+--       length; for each run: id of its first, n, fence, results as pack.lua keeps them (completed jobs whose ids follow each other);
 --       for each special of the ids: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result
 -- Answers the indices that are stale, those of jobs in runs counted on behind the ids. No two items have the same id and
 -- fence.
@@ -11,8 +11,8 @@
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
 local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE, THROTTLED = '0', '1', '2', '3', '4', '5', '6', '7'
-local EVENTS_OF = {['1'] = 5, ['3'] = 1, ['4'] = 6, ['5'] = 7, ['7'] = 1}
-local REASONS = {x = 'exhausted', k = 'killed', q = 'quarantined', u = 'unrecoverable'}
+local MEANS = {['1'] = 5, ['3'] = 1, ['4'] = 6, ['5'] = 7, ['7'] = 1, -- events of ends
+               x = 'exhausted', k = 'killed', q = 'quarantined', u = 'unrecoverable'}
 
 -- Of the call at hand.
 local P, keep_done, has_marks
@@ -20,7 +20,7 @@ local known_key, tags, known -- what earlier calls had settled: "P set:client:",
 local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
 local ends -- of jobs with details
-local details, run_details -- of the client, for the events: by id the record of a failure and that of its end; by run
+local details -- of the client, for the events: by id the record of a failure and that of its end; by run
 local heeded -- ids of jobs of packs that ended, nil while nobody waits
 local keyed -- keys of settled jobs, by id; nil when the queue has none
 
@@ -78,7 +78,7 @@ local function tell_settled(id, type, as_said, reason)
     if said and as_said and said[2] ~= '' then
         tell_made(said[2], 1)
     elseif type then
-        local attempt = type ~= EVENT.WAITING and attempt_of(call('HGET', P .. 'hist', id)) or 0
+        local attempt = type ~= EVENT.WAITING and EVENT.attempt_of(call('HGET', P .. 'hist', id)) or 0
         tell(type, id, kind_at(P, id), attempt, 0, reason)
     end
 end
@@ -125,7 +125,7 @@ local function settle_special(id, sp, level)
         to, reason = mark == 'k' and DEAD or CANCELLED, mark == 'k' and 'k' or ' '
     end
     if telling and to ~= COMPLETED then
-        tell_settled(id, EVENTS_OF[to], not mark, REASONS[reason])
+        tell_settled(id, MEANS[to], not mark, MEANS[reason])
     end
     if sp.failed then
         ends.n_failed = ends.n_failed + 1
@@ -175,7 +175,7 @@ local function settle_own(id, sp, level, worker)
     end
 end
 
-local function complete_run(p, from, to, fence, worker, said)
+local function complete_run(p, from, to, fence, worker, said, results)
     local n_jobs, entry = to - from, entry_of(p.name, from, to)
     if telling and said then
         tell_made(said, n_jobs)
@@ -189,6 +189,9 @@ local function complete_run(p, from, to, fence, worker, said)
     end
     if keep_done > 0 then
         set_state(p, from, to, 'c' .. now)
+        if results and results ~= '' then
+            call('APPEND', P .. 'r:' .. p.name, results)
+        end
         n_entries = n_entries + 1
         entries[n_entries] = entry
         extra.c = extra.c + n_jobs - 1
@@ -219,7 +222,7 @@ local function settle_packed(id, sp, fence)
 end
 
 -- [from, to) of a run, which are in its pack no more, or never were in one; index: of the first of these.
-local function settle_loose(index, name, from, to, fence)
+local function settle_loose(index, name, from, to, fence, results)
     local ids = {}
     for place = from, to - 1 do
         ids[place - from + 1] = id_at(name, place)
@@ -228,7 +231,8 @@ local function settle_loose(index, name, from, to, fence)
     for k = 1, #ids do
         local level, worker = match(own[k] or '', '^' .. fence .. ' (.)(%w+)')
         if level then
-            settle_own(ids[k], nil, level, worker)
+            local _, result = cut_results(results, from + k - 1, from + k)
+            settle_own(ids[k], result ~= '' and {to = COMPLETED, result = result} or nil, level, worker)
             part[#part + 1] = ids[k]
         else
             refuse_item(index + k - 1, fence, ids[k])
@@ -239,7 +243,7 @@ local function settle_loose(index, name, from, to, fence)
     end
 end
 
-local function settle_run(index, id, n_jobs, fence, said)
+local function settle_run(index, id, n_jobs, fence, results, said)
     local name, from = name_of(id), place_of(id)
     local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
     local v = p and p.v or {}
@@ -247,14 +251,16 @@ local function settle_run(index, id, n_jobs, fence, said)
         local a, b, state = max(v[k], from), min(v[k] + v[k + 1], from + n_jobs), v[k + 2]
         if a < b and sub(state, 1, #start) == start then
             if at < a then
-                settle_loose(index + at - from, name, at, a, fence)
+                settle_loose(index + at - from, name, at, a, fence, results)
             end
-            complete_run(p, a, b, fence, sub(state, #start + 1), b - a == n_jobs and said)
+            local whole = b - a == n_jobs
+            complete_run(p, a, b, fence, sub(state, #start + 1), whole and said,
+                         (whole or results == '') and results or cut_results(results, a, b))
             at = b
         end
     end
     if at < from + n_jobs then
-        settle_loose(index + at - from, name, at, from + n_jobs, fence)
+        settle_loose(index + at - from, name, at, from + n_jobs, fence, results)
     end
 end
 
@@ -418,21 +424,21 @@ end
 local function let_go()
     local answer = stale
     stale, settled, done, entries, fin, remembered, known, ends, keyed = nil, nil, nil, nil, nil, nil, nil, nil, nil
-    details, run_details, heeded = nil, nil, nil
+    details, heeded = nil, nil
     return answer
 end
 
 -- They lie behind all else, from argv[at + 1] on: two for each id, one for each run.
 local function read_details(argv, ids_at, n, at, n_runs, on)
     tell_begin(on)
-    details, run_details = nil, nil
+    details = nil
     if on and #argv > at then
-        details, run_details = {}, {}
+        details = {runs = {}}
         for k = 1, n do
             details[argv[ids_at + k]] = {argv[at + 2 * k - 1], argv[at + 2 * k]}
         end
         for k = 1, n_runs do
-            run_details[k] = argv[at + 2 * n + k]
+            details.runs[k] = argv[at + 2 * n + k]
         end
     end
 end
@@ -446,7 +452,7 @@ local function op_settle(keys, argv)
     local groups_at = ids_at + n
     local runs_at = groups_at + 2 * n_groups
     reset(argv, n_special, n_doubtful)
-    local special = read_special(argv, runs_at + 3 * n_runs, n_special)
+    local special = read_special(argv, runs_at + 4 * n_runs, n_special)
 
     -- Reads all that will be written, so that a foreign key stops us here.
     local leases = fetch('HMGET', P .. 'lease', argv, ids_at + 1, ids_at + n)
@@ -455,7 +461,7 @@ local function op_settle(keys, argv)
     heeded = meta[5] and {} or nil
     K.key_begin(P, meta[6])
     keyed = nil
-    read_details(argv, ids_at, n, runs_at + 3 * n_runs + 8 * n_special, n_runs, meta[7])
+    read_details(argv, ids_at, n, runs_at + 4 * n_runs + 8 * n_special, n_runs, meta[7])
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     call('HLEN', P .. 'fin')
@@ -476,9 +482,9 @@ local function op_settle(keys, argv)
         settle_group(argv, ids_at, i, size, argv[group], leases, special)
         i = i + size
     end
-    for run = runs_at + 1, runs_at + 3 * n_runs, 3 do
+    for run = runs_at + 1, runs_at + 4 * n_runs, 4 do
         local n_jobs = tonumber(argv[run + 1])
-        settle_run(i, argv[run], n_jobs, argv[run + 2], run_details and run_details[(run - runs_at + 2) / 3])
+        settle_run(i, argv[run], n_jobs, argv[run + 2], argv[run + 3], details and details.runs[(run - runs_at + 3) / 4])
         i = i + n_jobs
     end
     if n_settled + n_in_packs == 0 then

@@ -21,7 +21,7 @@ local function answer_ids(P, lane, fence, ids, bodies, over)
         list[#list + 1] = i - 1
     end
     for i = 1, telling and #ids or 0 do
-        tell(EVENT.ACTIVE, ids[i], kind_of(bodies[i]), attempt_of(hist[i]))
+        tell(EVENT.ACTIVE, ids[i], kind_of(bodies[i]), EVENT.attempt_of(hist[i]))
     end
     out[#out + 1] = {lane - 1 + (telling and TOLD or 0), fence, ids, bodies, hist, list}
 end
