@@ -90,7 +90,7 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
     int64_t death = ls_redis_read_int(&cur), due = ls_redis_read_int(&cur);
     if (cur.bad || n < 3 || n % 2 != 1 || n / 2 - 1 > b->max)
         return ls_redis_conn_fail_reply(c, "renew", err);
-    if (stale)
+    if (stale == 1)
         return LADE_STALE;
     lb_buf_clear(&b->w->stops);
     for (size_t i = 0; i < n / 2 - 1; i++) {
@@ -108,7 +108,7 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
     *n_stop = n / 2 - 1;
     if (b->beat->ahead)
         *b->beat->ahead = (struct lq_ahead){death < 0 ? LB_FOREVER : death,
-                                            due < 0 ? LB_FOREVER : due, false, false};
+                                            due < 0 ? LB_FOREVER : due, false, stale == 2};
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int read_reclaim(const struct reclaim_call *r, struct ls_redis_conn *c,
     int64_t stale = ls_redis_read_int(&cur), more = ls_redis_read_int(&cur);
     if (cur.bad || n < 2)
         return -LADE_EPROTO;
-    if (stale)
+    if (stale == 1)
         return LADE_STALE;
     int rc = ls_redis_read_leased(r->s, &cur, n - 2, r->take->lanes, out, err);
     if (rc < 0)

@@ -464,5 +464,7 @@ int ls_redis_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = check_queue(ls_redis_of(base), name[i], report, ctx, err);
     lb_arena_fini(&arena);
-    return rc < 0 ? rc : ls_redis_flows_check(base, report, ctx, err);
+    if (rc == 0)
+        rc = ls_redis_flows_check(base, report, ctx, err);
+    return rc < 0 ? rc : ls_redis_schedules_check(base, report, ctx, err);
 }

@@ -10,41 +10,44 @@
 #include "base/mem.h"
 #include "store/redis/store_inner.h"
 
-#define SCRIPTS(X)                                 \
-    X(PUT, put, 0)                                 \
-    X(PACKS_PUT, packs_put, 0)                     \
-    X(TAKE, take, 0)                               \
-    X(SETTLE, settle, 0)                           \
-    X(BEGIN, begin, 0)                             \
-    X(NOTE, note, 0)                               \
-    X(WATCH, watch, 0)                             \
-    X(STREAM, stream, 0)                           \
-    X(EVENTS, events, LS_REDIS_SCRIPT_READS)       \
-    X(SAY, say, 0)                                 \
-    X(WORDS, words, LS_REDIS_SCRIPT_READS)         \
-    X(RESULTS, results, LS_REDIS_SCRIPT_READS)     \
-    X(RENEW, renew, 0)                             \
-    X(LEAVE, leave, 0)                             \
-    X(RECLAIM, reclaim, 0)                         \
-    X(PROMOTE, promote, 0)                         \
-    X(TRIM, trim, 0)                               \
-    X(COUNT, count, LS_REDIS_SCRIPT_READS)         \
-    X(PAGE, page, LS_REDIS_SCRIPT_READS)           \
-    X(ROWS, rows, LS_REDIS_SCRIPT_READS)           \
-    X(ACT, act, 0)                                 \
-    X(PURGE, purge, 0)                             \
-    X(REDRIVE, redrive, 0)                         \
-    X(PAUSE, pause, 0)                             \
-    X(FORGET, forget, 0)                           \
-    X(KEY_SET, key_set, 0)                         \
-    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)   \
-    X(CHECK, check, LS_REDIS_SCRIPT_READS)         \
-    X(TYPES, types, LS_REDIS_SCRIPT_READS)         \
-    X(FLOW_PUT, flow_put, 0)                       \
-    X(FLOW_SETTLE, flow_settle, 0)                 \
-    X(FLOW_ACT, flow_act, 0)                       \
-    X(FLOW_LOOK, flow_look, LS_REDIS_SCRIPT_READS) \
-    X(FLOW_CHECK, flow_check, LS_REDIS_SCRIPT_READS)
+#define SCRIPTS(X)                                   \
+    X(PUT, put, 0)                                   \
+    X(PACKS_PUT, packs_put, 0)                       \
+    X(TAKE, take, 0)                                 \
+    X(SETTLE, settle, 0)                             \
+    X(BEGIN, begin, 0)                               \
+    X(NOTE, note, 0)                                 \
+    X(WATCH, watch, 0)                               \
+    X(STREAM, stream, 0)                             \
+    X(EVENTS, events, LS_REDIS_SCRIPT_READS)         \
+    X(SAY, say, 0)                                   \
+    X(WORDS, words, LS_REDIS_SCRIPT_READS)           \
+    X(RESULTS, results, LS_REDIS_SCRIPT_READS)       \
+    X(RENEW, renew, 0)                               \
+    X(LEAVE, leave, 0)                               \
+    X(RECLAIM, reclaim, 0)                           \
+    X(PROMOTE, promote, 0)                           \
+    X(TRIM, trim, 0)                                 \
+    X(COUNT, count, LS_REDIS_SCRIPT_READS)           \
+    X(PAGE, page, LS_REDIS_SCRIPT_READS)             \
+    X(ROWS, rows, LS_REDIS_SCRIPT_READS)             \
+    X(ACT, act, 0)                                   \
+    X(PURGE, purge, 0)                               \
+    X(REDRIVE, redrive, 0)                           \
+    X(PAUSE, pause, 0)                               \
+    X(FORGET, forget, 0)                             \
+    X(KEY_SET, key_set, 0)                           \
+    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)     \
+    X(CHECK, check, LS_REDIS_SCRIPT_READS)           \
+    X(TYPES, types, LS_REDIS_SCRIPT_READS)           \
+    X(FLOW_PUT, flow_put, 0)                         \
+    X(FLOW_SETTLE, flow_settle, 0)                   \
+    X(FLOW_ACT, flow_act, 0)                         \
+    X(FLOW_LOOK, flow_look, LS_REDIS_SCRIPT_READS)   \
+    X(FLOW_CHECK, flow_check, LS_REDIS_SCRIPT_READS) \
+    X(SCHEDULE, schedule, 0)                         \
+    X(SCHEDULE_FIRE, schedule_fire, 0)               \
+    X(SCHEDULE_LOOK, schedule_look, LS_REDIS_SCRIPT_READS)
 
 /* Made by lade_embed from lua/. */
 #define DECLARE(upper, lower, flags)          \
@@ -511,6 +514,7 @@ const struct lq_store_ops ls_redis_ops = {
     .flow_list = ls_redis_flow_list,
     .flow_inputs = ls_redis_flow_inputs,
     .flow_act = ls_redis_flow_act,
+    .schedules = &ls_redis_schedule_ops,
     .limit_set = ls_redis_limit_set,
     .limit_get = ls_redis_limit_get,
     .key_list = ls_redis_key_list,

@@ -53,6 +53,9 @@ enum ls_redis_lua {
     LS_REDIS_LUA_FLOW_ACT,
     LS_REDIS_LUA_FLOW_LOOK,
     LS_REDIS_LUA_FLOW_CHECK,
+    LS_REDIS_LUA_SCHEDULE,
+    LS_REDIS_LUA_SCHEDULE_FIRE,
+    LS_REDIS_LUA_SCHEDULE_LOOK,
     LS_REDIS_N_LUA
 };
 
@@ -172,6 +175,8 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
                       struct lq_lanes lanes);
 
 /* The ops, by file. */
+extern const struct lq_schedule_ops ls_redis_schedule_ops;
+int ls_redis_schedules_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
 int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);

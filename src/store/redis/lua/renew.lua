@@ -2,7 +2,7 @@
 --
 -- KEYS  <ns>:workers, then one meta for each lane
 -- ARGV  worker, lease ms, first (0|1), description, most stops, then those that the last answer had: lane, text
--- Answers {stale, ms until the lease of another worker ends or -1, ms until a job is due or -1, then lane, text, lane, text, ...}.
+-- Answers {0, 1 stale, 2 when there are schedules; ms until the lease of another worker ends or -1, ms until a job is due or -1, then lane, text, lane, text, ...}.
 -- A stop stays until the next renew names it, so that a lost answer loses none.
 
 -- Of a marked job only while it is still under that lease; a removed one has none.
@@ -24,7 +24,8 @@ local function op_renew(keys, argv)
     for i = 6, #argv, 2 do
         call('LREM', prefix(keys[tonumber(argv[i]) + 2]) .. 'stop:' .. worker, 1, argv[i + 1])
     end
-    local out = {0, -1, -1}
+    local schedules = call('ZCARD', sub(keys[1], 1, -8) .. '{~schedules}:due')
+    local out = {schedules > 0 and 2 or 0, -1, -1}
     local death, due
     for lane = 2, #keys do
         local P = prefix(keys[lane])
