@@ -40,6 +40,7 @@
  *   <ns>:queues     SET   names
  *   <ns>:flow:<id> HASH, <ns>:flow:<id>:s STRING, <ns>:flows and <ns>:flows:1..3 ZSET, <ns>:flowput:<client> STRING: see
  *                         lua/flow.lua
+ *   <ns>:{~schedules}:...  schedules: see lua/schedule.lua
  *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency length name queue,queue,..."
  *
  * The fence is the server's clock in microseconds, or one more than the last: it grows even when the data of a queue is
