@@ -557,12 +557,13 @@ LADE_API LADE_CHECKED int lade_now(lade *q, int64_t *now, lade_err *err);
 typedef struct lade_finding {
     char queue[LADE_NAME_MAX + 1];
     char text[256]; /* what is wrong */
+    bool is_note;   /* nothing is: something that an operator should know */
 } lade_finding;
 
 /*
  * Checks the store's invariants: each job in exactly one state, counts right, no id without body, no lock or lease
  * without owner. O(all jobs): for tests and `lade doctor`. *out is one array of *n findings, the caller's: lade_free.
- * Returns 0; *n = 0 means sound.
+ * Returns 0; no finding but notes means sound.
  */
 LADE_API LADE_CHECKED int lade_check(lade *q, lade_finding **out, size_t *n, lade_err *err);
 

@@ -102,6 +102,9 @@ const struct cli_command *cli_find_words(char **words, int n, int *used, lade_er
 LADE_CHECKED int cli_opt_parse(struct cli *c, const struct cli_command *command, void *values,
                                int argc, char **argv, int *at, lade_err *err);
 
+/* Whether the command has a use for a global option. */
+bool cli_takes_global(const struct cli_command *command, const struct cli_opt *o);
+
 /* Prints the help of a command, of a noun, or of all, to stdout. */
 void cli_help_command(const struct cli_command *command);
 /* False when there is no such noun. */

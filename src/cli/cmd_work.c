@@ -404,7 +404,8 @@ const struct cli_command cli_worker_run = {
     .about =
         "Runs jobs. Each with `sh -c CMD`: the payload on stdin, LADE_JOB_ID, LADE_KIND, "
         "LADE_QUEUE, LADE_ATTEMPT, LADE_MAX_ATTEMPTS, LADE_FENCE and LADE_HEADER_* in the "
-        "environment. Stdout is kept as the result (at most 1 MiB, or the attempt fails), the last "
+        "environment, and of a workflow's step the results of those before it: LADE_INPUT names a file with the "
+        "first, LADE_INPUTS_FILE one with all as lines of JSON, LADE_INPUTS is how many, LADE_FLOW the workflow. Stdout is kept as the result (at most 1 MiB, or the attempt fails), the last "
         "4 KiB of stderr as the error text; a line to descriptor 3 goes to the log, 'progress 40 text' there is progress."
         " Exit 0 completes the job, 100 ends it dead, 101 "
         "discards it, 102 cancels it, 103 snoozes it for a minute; any other code or a signal "

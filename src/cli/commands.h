@@ -37,6 +37,8 @@ extern const struct cli_command cli_events, cli_queue_events;
 /* cmd_wait.c */
 extern const struct cli_command cli_job_wait, cli_job_logs;
 /* cmd_misc.c */
-extern const struct cli_command cli_doctor, cli_version, cli_help, cli_completion;
+extern const struct cli_command cli_doctor, cli_version, cli_help;
+/* cmd_completion.c */
+extern const struct cli_command cli_completion;
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/exec_input.h"
 
 #define KILL_AFTER  (5 * LADE_SECOND)
 #define LINGER      LADE_SECOND /* for a grandchild to close stdout after the handler ended */
@@ -37,6 +38,7 @@ struct run {
     int pid_fd;
     int in, out, err, notes; /* our ends; -1 when closed */
     lade_bytes payload;
+    struct cli_exec_inputs inputs;
     size_t n_sent;
     struct lb_buf result;
     bool result_too_big;
@@ -94,9 +96,10 @@ static size_t add_job_variables(struct lb_buf *text, const lade_job *job)
 /* A worker may itself be run by a job: what that one was told is not passed on. */
 static bool is_job_variable(const char *variable)
 {
-    static const char *const names[] = {"LADE_JOB_ID=",       "LADE_KIND=",    "LADE_QUEUE=",
-                                        "LADE_ATTEMPT=",      "LADE_FENCE=",   "LADE_HEADER_",
-                                        "LADE_MAX_ATTEMPTS=", "LADE_NOTES_FD="};
+    static const char *const names[] = {
+        "LADE_JOB_ID=", "LADE_KIND=",   "LADE_QUEUE=",        "LADE_ATTEMPT=",
+        "LADE_FENCE=",  "LADE_HEADER_", "LADE_MAX_ATTEMPTS=", "LADE_NOTES_FD=",
+        "LADE_FLOW=",   "LADE_INPUT=",  "LADE_INPUTS=",       "LADE_INPUTS_FILE="};
 
     for (size_t i = 0; i < LB_ARRAY_LEN(names); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -106,13 +109,14 @@ static bool is_job_variable(const char *variable)
 }
 
 /* Ours and the job's, as execve wants it; NULL when out of memory. *text keeps the strings. */
-static char **make_environment(struct lb_buf *text, const lade_job *job)
+static char **make_environment(struct lb_buf *text, const struct run *r)
 {
     size_t n_ours = 0;
     size_t n = 0;
     while (environ[n_ours])
         n_ours++;
-    size_t n_job = add_job_variables(text, job);
+    size_t n_job = add_job_variables(text, r->job);
+    n_job += cli_exec_inputs_variables(&r->inputs, text, r->job);
     char **env = text->failed ? NULL : lb_malloc((n_ours + n_job + 1) * sizeof(*env));
     if (!env)
         return NULL;
@@ -137,6 +141,14 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* In the child: to numbers that nothing else is given. */
+static bool move_away(int first, int all, int out[2])
+{
+    out[0] = fcntl(first, F_DUPFD_CLOEXEC, CLI_EXEC_INPUTS_FD + 1);
+    out[1] = fcntl(all, F_DUPFD_CLOEXEC, CLI_EXEC_INPUTS_FD + 1);
+    return out[0] >= 0 && out[1] >= 0;
+}
+
 /* In the child, between fork and exec: only async-signal-safe calls. */
 static _Noreturn void become_handler(const struct run *r, const int theirs[N_PIPES], pid_t parent,
                                      char **env)
@@ -149,11 +161,18 @@ static _Noreturn void become_handler(const struct run *r, const int theirs[N_PIP
     if (getppid() != parent)
         _exit(126);
     (void)cli_guard_announce(r->exec->guard, getpid());
+    int inputs[2] = {-1, -1};
+    bool has_inputs = r->inputs.first >= 0;
+    if (has_inputs && !move_away(r->inputs.first, r->inputs.all, inputs))
+        _exit(126);
     /* In this order: the last may take the place of one before it. Onto itself it would stay close-on-exec. */
     for (int i = 0; i < N_PIPES; i++) {
         if (theirs[i] == i ? fcntl(i, F_SETFD, 0) < 0 : dup2(theirs[i], i) < 0)
             _exit(126);
     }
+    if (has_inputs &&
+        (dup2(inputs[0], CLI_EXEC_INPUT_FD) < 0 || dup2(inputs[1], CLI_EXEC_INPUTS_FD) < 0))
+        _exit(126);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -184,7 +203,7 @@ static bool start_handler(struct run *r)
     struct lb_buf text;
     pid_t parent = getpid();
     lb_buf_init(&text);
-    char **env = make_environment(&text, r->job);
+    char **env = make_environment(&text, r);
     bool ok = env && open_pipes(r, theirs);
     if (ok) {
         r->pid = fork();
@@ -535,7 +554,9 @@ lade_outcome cli_exec_run(lade_job *job, void *ctx)
                     .payload = lade_job_payload(job)};
     lade_outcome outcome = LADE_RETRY;
     lb_buf_init(&r.result);
-    if (start_handler(&r)) {
+    if (!cli_exec_inputs_open(&r.inputs, job)) {
+        /* the job has the reason */
+    } else if (start_handler(&r)) {
         run_handler(&r);
         end_handler(&r);
         for (int i = 0; i < 64 && take_notes(&r);
@@ -547,6 +568,7 @@ lade_outcome cli_exec_run(lade_job *job, void *ctx)
         char buf[96];
         lade_job_error(job, "cannot start the handler: %s", strerror_r(errno, buf, sizeof(buf)));
     }
+    cli_exec_inputs_close(&r.inputs);
     close_fd(&r.pid_fd);
     close_fd(&r.in);
     close_fd(&r.out);

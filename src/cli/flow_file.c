@@ -278,8 +278,8 @@ static int read_file(struct reader *r, json_t *root)
     if (!json_is_object(root))
         return fail(r, "flow", "not an object; give {\"chain\":[...]}");
     if (!json_object_get(root, "chain") && !json_object_get(root, "group") &&
-        !json_object_get(root, "graph"))
-        return fail(r, "flow", "no \"chain\", \"group\" or \"graph\"");
+        !json_object_get(root, "graph") && !json_object_get(root, "kind"))
+        return fail(r, "flow", "no \"chain\", \"group\", \"graph\" or \"kind\"");
     int rc = read_texts(r, root);
     json_t *handler = rc == 0 ? take_member(r, root, "on_failure") : NULL;
     if (rc == 0 && handler)

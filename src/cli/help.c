@@ -22,7 +22,7 @@ static void print_folded(const char *text, int indent)
     (void)putchar('\n');
 }
 
-static bool applies(const struct cli_command *command, const struct cli_opt *o)
+bool cli_takes_global(const struct cli_command *command, const struct cli_opt *o)
 {
     static const struct {
         const char *name;
@@ -74,7 +74,7 @@ void cli_help_command(const struct cli_command *command)
         struct cli_opt o = cli_globals[i];
         if (command->queue_help && strcmp(o.name, "queue") == 0)
             o.help = command->queue_help;
-        if (applies(command, &o))
+        if (cli_takes_global(command, &o))
             print_option(&o);
     }
     (void)printf("\nExamples:\n%s\n", command->examples);

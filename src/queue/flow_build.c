@@ -37,6 +37,7 @@ struct place {
     enum lade_flow_policy policy;
     struct lb_slice in;  /* uint32_t: the nodes it runs after */
     bool is_followed;    /* by a step of the same chain */
+    bool in_graph;       /* directly */
     struct lb_buf *ends; /* uint32_t: where its last nodes are added */
 };
 
@@ -121,8 +122,12 @@ static int add_node(struct build *b, const lade_job_spec *job, enum lade_flow_po
 static int compile_child(struct build *b, const struct place *at, size_t i, struct lb_slice in,
                          struct lb_buf *ends)
 {
-    struct place child = {&at->step->steps[i], at->policy, in,
-                          at->step->type == LADE_FLOW_CHAIN && i + 1 < at->step->n_steps, ends};
+    struct place child = {&at->step->steps[i],
+                          at->policy,
+                          in,
+                          at->step->type == LADE_FLOW_CHAIN && i + 1 < at->step->n_steps,
+                          at->step->type == LADE_FLOW_GRAPH,
+                          ends};
     b->path[b->depth++] = i;
     int rc = compile(b, &child);
     if (rc == 0)
@@ -367,6 +372,8 @@ static int compile(struct build *b, const struct place *at)
         return fail(b, LADE_EINVAL,
                     "steps nest deeper than 32 (LADE_FLOW_DEPTH_MAX); does one contain itself?");
     int rc = check_step(b, at->step);
+    if (rc == 0 && at->step->n_after > 0 && !at->in_graph)
+        rc = fail(b, LADE_EINVAL, "after is set; only steps of a graph can have it");
     if (rc < 0)
         return rc;
     if (at->step->on_dead != LADE_FLOW_INHERIT)
@@ -471,7 +478,7 @@ static int build(struct build *b, const lade_flow_spec *spec)
 {
     struct lb_buf ends;
     lb_buf_init(&ends);
-    struct place root = {&spec->root, LADE_FLOW_FAIL, {NULL, 0}, false, &ends};
+    struct place root = {&spec->root, LADE_FLOW_FAIL, {NULL, 0}, false, false, &ends};
     int rc = compile(b, &root);
     lb_buf_fini(&ends);
     uint32_t n_steps = (uint32_t)count_nodes(b);

@@ -327,7 +327,8 @@ static void add_finding(void *ctx, const char *queue, const char *text)
 {
     struct lb_buf *b = ctx;
     lade_finding f = {0};
-    (void)snprintf(f.queue, sizeof(f.queue), "%s", queue);
+    f.is_note = !queue;
+    (void)snprintf(f.queue, sizeof(f.queue), "%s", queue ? queue : "");
     (void)snprintf(f.text, sizeof(f.text), "%s", text);
     lb_buf_add(b, &f, sizeof(f));
 }

@@ -482,6 +482,7 @@ struct lq_words;
 struct lq_result;
 struct lq_schedule_ops;
 
+/* queue NULL: no broken invariant but something that an operator should know. */
 typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
 
 struct lq_store_ops {

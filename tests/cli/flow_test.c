@@ -143,6 +143,64 @@ static void workflows_are_listed_newest_first(void **state)
 }
 
 /* chronos 43 and 50: with the place and the rule, before anything is written. */
+/* A job alone is a workflow of one step. */
+static void workflow_of_one_job_is_run(void **state)
+{
+    (void)state;
+    struct lade_id_text id = run_flow("{\"name\":\"one\",\"kind\":\"load\",\"payload\":\"7\"}");
+    work("cat");
+    json_t *o = show(id.text);
+    assert_string_equal(json_text_at(o, "state"), "completed");
+    assert_string_equal(json_text_at(o, "name"), "one");
+    json_decref(o);
+}
+
+/* A program gets what the steps before it gave: bytes of the first, a line of JSON for each. */
+static void programs_read_the_results_of_the_steps_before(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct lade_id_text id =
+        run_flow("{\"chain\":[{\"kind\":\"a\"},{\"group\":[{\"kind\":\"b\"},{\"kind\":\"c\"}],"
+                 "\"callback\":{\"kind\":\"d\"}}]}");
+    RUN(&r, "work", "--drain", "-k", "a", "-e", "printf 'one\\ntwo\\377'", "-k", "b", "-e",
+        "cat $LADE_INPUT; echo \"/$LADE_INPUTS\"", "-k", "c", "-e", "echo $LADE_FLOW", "-k", "d",
+        "-e", "cat $LADE_INPUTS_FILE");
+    assert_code(&r, 0);
+    static const char *const wanted[] = {NULL, "one\ntwo\377/1\n", NULL, NULL};
+    for (int i = 1; i < 4; i++) {
+        char job[80];
+        (void)snprintf(job, sizeof(job), "%s~%d", id.text, i);
+        RUN(&r, "job", "show", job, "-o", "json");
+        assert_code(&r, 0);
+        json_t *o = run_json(&r);
+        if (i == 2)
+            assert_memory_equal(json_text_at(o, "result"), id.text, strlen(id.text));
+        if (i == 3) { /* two lines, in the order of the members */
+            const char *text = json_text_at(o, "result");
+            assert_says(text, "\"state\":\"completed\"");
+            const char *second = strchr(text, '\n');
+            assert_non_null(second);
+            assert_says(text, "~1\"");
+            assert_says(second, "~2\"");
+            assert_says(second, id.text);
+            assert_null(strchr(strchr(second + 1, '\n') + 1, '\n'));
+        }
+        if (wanted[i])
+            assert_string_equal(json_text_at(o, "result_encoding"), "base64");
+        json_decref(o);
+    }
+    run_free(&r);
+    /* outside of a workflow there are none */
+    RUN(&r, "enqueue", "-k", "plain", "--id", "p");
+    RUN(&r, "work", "--drain", "-k", "plain", "-e", "echo \"[$LADE_FLOW$LADE_INPUT$LADE_INPUTS]\"");
+    RUN(&r, "job", "show", "p", "-o", "json");
+    json_t *o = run_json(&r);
+    assert_string_equal(json_text_at(o, "result"), "[]\n");
+    json_decref(o);
+    run_free(&r);
+}
+
 static void bad_workflows_are_refused(void **state)
 {
     (void)state;
@@ -211,6 +269,8 @@ int main(int argc, char **argv)
         ON_STORE(pictures_name_every_step_and_edge),
         ON_STORE(whole_workflows_are_cancelled_retried_and_removed),
         ON_STORE(workflows_are_listed_newest_first),
+        ON_STORE(workflow_of_one_job_is_run),
+        ON_STORE(programs_read_the_results_of_the_steps_before),
         ON_STORE(bad_workflows_are_refused),
         ON_STORE(workflow_of_a_known_id_exits_4),
     };

@@ -103,8 +103,8 @@ static void unknown_words_name_the_nearest(void **state)
     assert_null(strchr(r.err, '\x1b'));
     RUN(&r, "stats", "-o", "xml");
     assert_complains(&r, 2, "--output: 'xml' is unknown; give table, json, ndjson or tsv");
-    RUN(&r, "completion", "fish");
-    assert_complains(&r, 2, "give bash");
+    RUN(&r, "completion", "tcsh");
+    assert_complains(&r, 2, "give bash, zsh or fish");
     RUN(&r, "queue", "ls", "extra");
     assert_complains(&r, 2, "too many arguments");
     run_free(&r);
@@ -497,6 +497,62 @@ static void completion_is_a_script_that_bash_can_read(void **state)
     run_free(&r);
 }
 
+/* Asks bash itself: what it offers behind each line is what the tables say. */
+static void completion_offers_what_stands_at_that_place(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *line; /* the words so far, the last is what is being typed */
+        const char *offers;
+    } cases[] = {
+        {"lade jo", "job"},
+        {"lade job s", "show"},
+        {"lade task k", "kill"},
+        {"lade dlq re", "redrive"},
+        {"lade -u redis://x --json queue pu", "purge"},
+        {"lade job ls --st", "--state"},
+        {"lade job ls --state de", "dead"},
+        {"lade job list --state=x --l", "--limit"},
+        {"lade job ls -o n", "ndjson"},
+        {"lade queue ls --y", ""}, /* asks for nothing */
+        {"lade queue purge --y", "--yes"},
+        {"lade queue ls --kin", ""},
+        {"lade enqueue --kin", "--kind"},
+        {"lade work --ex", "--exec --executor"},
+        {"lade completion z", "zsh"},
+        {"lade version --u", ""}, /* opens no store */
+        {"lade job ls --limit ", ""},
+    };
+
+    struct cli_run r = {0};
+    RUN(&r, "completion", "bash");
+    write_file("completion", r.out, r.n_out);
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        char command[1200], script[256];
+        (void)snprintf(script, sizeof(script), "%s", file_path("completion"));
+        (void)snprintf(
+            command, sizeof(command),
+            "bash --norc -c '. %s; read -ra COMP_WORDS <<< \"$1\"; case $1 in *\" \") COMP_WORDS+=(\"\");; esac; "
+            "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lade; echo \"${COMPREPLY[*]}\"' x '%s' > %s",
+            script, cases[i].line, file_path("offers"));
+        assert_int_equal(system(command), 0);
+        char offers[400];
+        (void)snprintf(offers, sizeof(offers), "%s\n", cases[i].offers);
+        if (strcmp(file_text("offers"), offers) != 0)
+            print_message("%s\n", cases[i].line);
+        assert_string_equal(file_text("offers"), offers);
+    }
+    for (int i = 0; i < 2; i++) {
+        RUN(&r, "completion", i ? "zsh" : "fish");
+        assert_code(&r, 0);
+        assert_says(r.out, "redrive");
+        assert_says(r.out, i ? "compdef _lade lade"
+                             : "complete -c lade -n '__lade_is queue purge' -l yes");
+    }
+    run_free(&r);
+}
+
 static void a_full_stdout_is_an_error(void **state)
 {
     (void)state;
@@ -528,6 +584,7 @@ int main(int argc, char **argv)
         ON_STORE(a_file_that_is_no_database_or_too_new_is_told_and_left_alone),
         ON_STORE(a_read_only_directory_is_told_and_exits_5),
         ON_STORE(completion_is_a_script_that_bash_can_read),
+        ON_STORE(completion_offers_what_stands_at_that_place),
         ON_STORE(a_full_stdout_is_an_error),
     };
     return run_group(argc, argv, "usage", tests, LB_ARRAY_LEN(tests));

@@ -113,6 +113,33 @@ static void cycles_are_refused(void **state)
     assert_refused(f, &spec, -LADE_EINVAL, "root.after");
 }
 
+static void after_is_refused_outside_of_a_graph(void **state)
+{
+    struct ts_fix *f = *state;
+    lade_job_spec a = {.kind = "a"}, b = {.kind = "b"};
+    static const size_t first[] = {0};
+    lade_flow_step steps[] = {lade_flow_job(&a), lade_flow_job(&b)};
+    steps[1].after = first;
+    steps[1].n_after = 1;
+    lade_flow_spec bad[] = {{.root = lade_flow_chain(steps, 2)},
+                            {.root = lade_flow_group(steps, 2, &a)},
+                            {.root = steps[1]}};
+    for (size_t i = 0; i < LB_ARRAY_LEN(bad); i++) {
+        lade_err err;
+        assert_int_equal(lade_flow_enqueue(f->q, &bad[i], NULL, &err), -LADE_EINVAL);
+        assert_non_null(strstr(err.text, "after is set; only steps of a graph can have it"));
+    }
+    lade_flow_step inner[] = {lade_flow_job(&a), lade_flow_chain(steps, 2)};
+    lade_err err;
+    assert_int_equal(
+        lade_flow_enqueue(f->q, &(lade_flow_spec){.root = lade_flow_graph(inner, 2)}, NULL, &err),
+        -LADE_EINVAL);
+    steps[1].n_after = 0;
+    assert_int_equal(
+        lade_flow_enqueue(f->q, &(lade_flow_spec){.root = lade_flow_graph(inner, 2)}, NULL, &err),
+        0);
+}
+
 static void depth_size_and_edges_are_bounded(void **state)
 {
     struct ts_fix *f = *state;
@@ -147,6 +174,7 @@ int main(int argc, char **argv)
         TS_TEST(bad_jobs_are_refused),
         TS_TEST(bad_shapes_are_refused),
         TS_TEST(cycles_are_refused),
+        TS_TEST(after_is_refused_outside_of_a_graph),
         TS_TEST(depth_size_and_edges_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

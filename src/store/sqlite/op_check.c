@@ -239,7 +239,7 @@ int ls_sqlite_check(struct lq_store *s, lq_finding_fn report, void *ctx, lade_er
     rc = check_all(&c);
     char text[256];
     if (rc == 0 && ls_sqlite_fold_look(ss, &db, text, sizeof(text)))
-        find_fault(&c, "", "%s", text);
+        report(ctx, NULL, text);
     ls_sqlite_tx_fini(&c.tx);
     ls_sqlite_db_close(&db);
     return rc;
