@@ -47,7 +47,12 @@ int drv_open(struct drv *d, lade **q)
     int64_t keep = drv_int(d, "keep", 0);
     if (keep > 0)
         opts.keep_dead.count = opts.keep_completed.count = keep;
-    return lade_open(q, d->url, &opts, &err) < 0 ? drv_fail(d, "open", &err) : 0;
+    if (lade_open(q, d->url, &opts, &err) < 0)
+        return drv_fail(d, "open", &err);
+    uint32_t cap = (uint32_t)drv_int(d, "events", 0); /* of the queue's stream */
+    if (cap > 0 && lade_queue_events_set(*q, "default", cap, &err) < 0)
+        return drv_fail(d, "events", &err);
+    return 0;
 }
 
 static void *run_worker(void *arg)

@@ -8,6 +8,7 @@
 #include "store/sqlite/sqlite_impl.h"
 
 #define PAGE_BYTES    4096
+#define FOLD_PAGES    4096 /* 16 MiB: where the tender cannot be had */
 #define RESTART_PAGES (LS_SQLITE_LOG_LIMIT / PAGE_BYTES)
 #define NOTICE_PAGES  (2 * RESTART_PAGES)
 
@@ -110,7 +111,7 @@ void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite *s)
     if (pages < LS_SQLITE_TEND_FIRST)
         return;
     bool tended = ls_sqlite_tender_ask(&s->tender, pages);
-    if (pages < (tended ? RESTART_PAGES : LS_SQLITE_TEND_END))
+    if (pages < (tended ? RESTART_PAGES : FOLD_PAGES))
         return;
     lr_mutex_lock(&s->tender.pass);
     fold_here(f, db);

@@ -6,7 +6,7 @@
  * Hence three stages, after each commit of the writer and at each sweep of a worker, by the pages that the log has:
  *
  *      4 MiB   folded back as far as the readers of the moment allow, by a thread beside the writer (tender.h), which has the log
- *              start over at 16 MiB. Where that cannot be had, the leader does the same from 16 MiB on, waiting for nobody.
+ *              start over at 24 MiB. Where that cannot be had, the leader does the same from 16 MiB on, waiting for nobody.
  *     32 MiB   then the readers of the moment are waited for, with the write lock held: those that come meanwhile read
  *              from the file, so it takes as long as the longest transaction that is open. When it takes longer than
  *              patience allows, the lock is let go for a moment, for heartbeats of other processes, and the next commit

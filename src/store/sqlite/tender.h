@@ -6,7 +6,7 @@
  * beyond the first stage waited for the disk again. Here it is done in steps of 2 MiB while commits go on:
  *
  *      4 MiB   and at each 2 MiB more: passive passes, nobody waits. Should one reach the end, the next commit starts over.
- *     16 MiB   passes until few pages are left; both files are synced; then the writers are held for the rest, which is some dozen
+ *     24 MiB   passes until few pages are left; both files are synced; then the writers are held for the rest, which is some dozen
  *              pages and two short syncs, and the log starts over. A reader that is in the way is not waited for here.
  *     32 MiB   is the leader's own (checkpoint.h): the bound does not rest on this thread.
  *
@@ -23,7 +23,7 @@
 
 #define LS_SQLITE_TEND_FIRST 1024 /* pages of the log at the first ask */
 #define LS_SQLITE_TEND_STEP  512
-#define LS_SQLITE_TEND_END   4096 /* from here on it is brought to its end */
+#define LS_SQLITE_TEND_END   6144 /* from here on it is brought to its end */
 
 struct ls_sqlite;
 
