@@ -142,7 +142,6 @@ static void workflows_are_listed_newest_first(void **state)
     run_free(&r);
 }
 
-/* chronos 43 and 50: with the place and the rule, before anything is written. */
 /* A job alone is a workflow of one step. */
 static void workflow_of_one_job_is_run(void **state)
 {
@@ -201,6 +200,7 @@ static void programs_read_the_results_of_the_steps_before(void **state)
     run_free(&r);
 }
 
+/* chronos 43 and 50: with the place and the rule, before anything is written. */
 static void bad_workflows_are_refused(void **state)
 {
     (void)state;

@@ -579,6 +579,7 @@ static void a_watcher_takes_no_ring_of_a_worker(void **state)
 
 /* results ---------------------------------------------------------------------------------------------------------- */
 
+/* chasqui 49 */
 static void results_are_given_aligned_with_their_ids(void **state)
 {
     (void)state;

@@ -101,6 +101,7 @@ static void a_wait_gives_how_the_job_ended_and_its_result(void **state)
     stop(&k);
 }
 
+/* chasqui 50 */
 static void a_wait_ends_at_its_timeout_or_when_it_is_cancelled(void **state)
 {
     struct ts_fix *f = *state;
@@ -187,6 +188,7 @@ static void one_wait_is_cancelled_and_the_others_go_on(void **state)
     stop(&k);
 }
 
+/* chasqui 49 */
 static void results_of_many_come_aligned(void **state)
 {
     struct ts_fix *f = *state;
