@@ -9,7 +9,6 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "base/mem.h"
@@ -85,8 +84,12 @@ double lb_hdr_mean(const struct lb_hdr *h)
 
 void lb_hdr_clear(struct lb_hdr *h)
 {
-    if (h->count > 0)
-        memset(h, 0, sizeof(*h));
+    if (h->count == 0)
+        return;
+    h->count = h->overflow = h->sum = 0;
+    h->max = 0;
+    for (size_t i = 0; i < LB_ARRAY_LEN(h->at); i++)
+        atomic_store_explicit(&h->at[i], 0, memory_order_relaxed);
 }
 
 int64_t lb_hdr_at(const struct lb_hdr *h, double p)

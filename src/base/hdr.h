@@ -23,7 +23,7 @@ uint64_t lb_hdr_overflow(const struct lb_hdr *h);
 int64_t lb_hdr_at(const struct lb_hdr *h, double p);
 int64_t lb_hdr_max(const struct lb_hdr *h); /* exact */
 double lb_hdr_mean(const struct lb_hdr *h); /* exact; 0 of an empty one */
-/* Empty again; by one thread, while no other adds. */
+/* Empty again. What others add meanwhile is counted before or after, or in part. */
 void lb_hdr_clear(struct lb_hdr *h);
 
 #endif

@@ -18,9 +18,8 @@
 #include "base/mem.h"
 #include "resque_bench/trial.h"
 
-#define BATCH     1000
-#define KIND      "load"
-#define PUT_AHEAD (50 * LADE_MILLISECOND)
+#define BATCH 1000
+#define KIND  "load"
 
 struct native {
     struct rb_server *s;
@@ -31,6 +30,7 @@ struct native {
     bool running;
     int run_rc;
     lade_err run_err;
+    struct lb_hdr *seconds; /* lives as long as handlers may run */
     _Atomic uint64_t hits, broken, sum;
     _Atomic int64_t last_hit; /* mono */
     _Atomic(struct lb_hdr *) latency;
@@ -83,7 +83,7 @@ static void no_log(void *ctx, const char *line)
 
 static int start_worker(struct native *n, lade_err *err)
 {
-    lade_worker_config config = {.concurrency = (int)LB_MIN(n->r->workers, (size_t)10000),
+    lade_worker_config config = {.concurrency = (int)n->r->workers,
                                  .no_signals = true,
                                  .shutdown_timeout = 5 * LADE_SECOND,
                                  .log = no_log};
@@ -134,7 +134,8 @@ static int drain(struct native *n, lade_err *err)
 {
     struct rb_result *r = n->r;
     uint64_t jobs = r->asked;
-    struct rb_ticker t = {.r = r, .o = n->s->o, .second = lb_hdr_make(), .dots = !n->s->o->quiet};
+    n->seconds = lb_hdr_make();
+    struct rb_ticker t = {.r = r, .o = n->s->o, .second = n->seconds, .dots = !n->s->o->quiet};
     struct rb_cost_from from;
     if (!t.second)
         return lb_fail_nomem(err, "native");
@@ -154,8 +155,6 @@ static int drain(struct native *n, lade_err *err)
     n->second = NULL;
     rb_cost_end(n->s, &from, &r->cost);
     rb_tick(&t, LB_MAX(end, t.from), n->hits, n->broken);
-    nap_until(lb_deadline_in(50 * LADE_MILLISECOND)); /* a handler may still be at t.second */
-    lb_hdr_free(t.second);
     n->latency = NULL;
     r->seconds = (double)(end - start) / 1e9;
     r->jobs = n->hits;
@@ -216,7 +215,6 @@ static int pickup(struct native *n, struct rb_pickup *p, uint64_t jobs, int64_t 
     p->done = n->hits - before;
     rb_cost_end(n->s, &from, &p->cost);
     n->latency = NULL;
-    nap_until(lb_deadline_in(PUT_AHEAD)); /* a handler may have the pointer still */
     return rc;
 }
 
@@ -278,6 +276,7 @@ int rb_native_run(struct rb_server *s, struct rb_result *r, lade_err *err)
     }
     lade_worker_close(n.w);
     lade_close(n.q);
+    lb_hdr_free(n.seconds);
     lade_err late;
     int cleaned = rb_server_remove_native(s, &late);
     if (cleaned < 0)

@@ -22,6 +22,7 @@
 
 #define RB_TRIALS_MAX      64    /* entries of --workers */
 #define RB_WORKERS_MAX     20000 /* of one trial: connections */
+#define RB_NATIVE_MAX      10000 /* slots of one worker of liblade */
 #define RB_QUEUES_MAX      10000
 #define RB_PERCENTILES_MAX 32
 #define RB_PAYLOAD_MAX     67108864

@@ -2,12 +2,15 @@
 #include "resque_bench/rb_server.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "resque_bench/words.h"
+
+#define PROGRESS_EVERY (500 * LADE_MILLISECOND)
 
 /* Commands of one call, as text that was put together before: encode may run several times. */
 struct batch {
@@ -317,12 +320,29 @@ static int announce(struct rb_server *s, lade_err *err)
     return rc;
 }
 
+/* On a terminal, now and then: a line that is taken away when the prefill is done. */
+static void show_progress(const struct rb_server *s, uint64_t done, uint64_t n, int64_t *next)
+{
+    char a[RB_WORD];
+    char b[RB_WORD];
+    bool end = done >= n;
+    if (s->o->quiet || !isatty(fileno(rb_out)) || (!end && lb_clock_mono() < *next))
+        return;
+    if (end)
+        (void)fputs("\r\033[K", rb_out);
+    else
+        (void)fprintf(rb_out, "\r  prefill %s of %s", rb_count(a, done), rb_count(b, n));
+    (void)fflush(rb_out);
+    *next = lb_deadline_in(PROGRESS_EVERY);
+}
+
 int rb_server_prefill(struct rb_server *s, uint64_t n, lade_err *err)
 {
     struct batch b = {0};
     int rc = announce(s, err);
     if (s->put_at == 0)
         s->put_at = lb_clock_wall();
+    int64_t next = lb_deadline_in(PROGRESS_EVERY);
     for (uint64_t from = 0; from < n && rc == 0; from += RB_PREFILL_PIPELINE) {
         uint64_t to = LB_MIN(from + RB_PREFILL_PIPELINE, n);
         batch_clear(&b);
@@ -336,6 +356,7 @@ int rb_server_prefill(struct rb_server *s, uint64_t n, lade_err *err)
         rc = call(s, &b, "RPUSH", true, err);
         if (rc == 0 && rb_interrupted())
             rc = lb_fail(err, LADE_ECLOSED, "prefill", "interrupted");
+        show_progress(s, rc == 0 ? to : n, n, &next);
     }
     batch_fini(&b);
     return rc;

@@ -465,6 +465,13 @@ static enum rb_settled check(struct rb_options *o)
     if (o->pickup_jobs < 0) /* a comparison of modes is about this too */
         o->pickup_jobs = o->n_modes > 1 ? 100 : 0;
     for (size_t i = 0; i < o->n_workers; i++)
+        for (size_t m = 0; m < o->n_modes; m++)
+            if (o->modes[m] == RB_NATIVE && o->workers[i] > RB_NATIVE_MAX) {
+                say("--workers %zu is more than mode native has: at most %d slots", o->workers[i],
+                    RB_NATIVE_MAX);
+                return RB_EXIT_INVALID;
+            }
+    for (size_t i = 0; i < o->n_workers; i++)
         if (o->workers[i] > 5000) {
             (void)fprintf(
                 stderr,
