@@ -112,7 +112,9 @@ static int run(struct run *r)
         (void)fprintf(stderr, "Warning: the server's version is unknown: it could not be asked\n");
         return fail(&err);
     }
-    rc = rb_safe_check(&r->server, &err);
+    rc = rb_cluster_enter(&r->server, &err);
+    if (rc == 0)
+        rc = rb_safe_check(&r->server, &err);
     if (rc < 0)
         return fail(&err);
     r->result = lb_calloc(r->o.n_modes * r->o.n_workers, sizeof(*r->result));

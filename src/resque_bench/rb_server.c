@@ -117,9 +117,19 @@ int rb_server_connect(struct rb_server *s, lade_err *err)
                                           .connect_timeout = 5 * LADE_SECOND,
                                           .reached = &s->reached,
                                           .no_spin = true};
-    int rc = ls_redis_conn_open(&s->conn, &config, err);
+    lade_err why = {0};
+    int rc = ls_redis_conn_open(&s->conn, &config, &why);
     if (rc == 0)
-        rc = ls_redis_conn_connect(s->conn, lb_deadline_in(10 * LADE_SECOND), err);
+        rc = ls_redis_conn_connect(s->conn, lb_deadline_in(10 * LADE_SECOND), &why);
+    if (rc < 0 && !s->db_given && s->url.db != 0 && strstr(why.text, "cluster mode")) {
+        /* 13 is a default of ours, and a cluster has db 0 alone. */
+        s->url.db = 0;
+        ls_redis_conn_close(s->conn);
+        s->conn = NULL;
+        return rb_server_connect(s, err);
+    }
+    if (rc < 0 && err)
+        *err = why;
     if (rc == 0)
         (void)snprintf(s->version, sizeof(s->version), "%s", ls_redis_conn_server(s->conn));
     return rc;

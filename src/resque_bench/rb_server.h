@@ -31,6 +31,8 @@ struct rb_server {
     struct rq_host host;
     struct ls_redis_conn *conn;
     bool reached;
+    bool db_given;    /* by flag or URL */
+    char *node;       /* of a cluster, the host that we were sent to; NULL */
     int64_t patience; /* ns that one call may take */
 
     char version[64];   /* "redis 7.0.15" */
@@ -51,6 +53,10 @@ void rb_server_fini(struct rb_server *s);
 /* "redis://user:****@host:6379/13"; never a password. */
 void rb_server_url_text(const struct rb_server *s, char *out, size_t size);
 LADE_CHECKED int rb_server_connect(struct rb_server *s, lade_err *err);
+/* Writes the URL's text for messages anew. */
+void rb_server_describe(struct rb_server *s);
+/* On a Redis Cluster: goes to the node that has the keys of this run, or says why there is none. Nothing elsewhere. */
+LADE_CHECKED int rb_cluster_enter(struct rb_server *s, lade_err *err);
 
 /* "redis-7.0.15", cleaned. */
 void rb_server_tag(const struct rb_server *s, char *out, size_t size);

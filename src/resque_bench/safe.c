@@ -84,21 +84,6 @@ static int check_clients(struct rb_server *s, size_t workers, lade_err *err)
         workers, (long long)max, (long long)now);
 }
 
-static int check_cluster(struct rb_server *s, lade_err *err)
-{
-    struct ls_redis_cursor cur;
-    lade_err none;
-    if (ASK(s, &cur, &none, "INFO", "cluster") < 0)
-        return 0;
-    struct lb_slice info = ls_redis_read_bytes(&cur);
-    if (number_in(info, "cluster_enabled:") != 1)
-        return 0;
-    return lb_fail(
-        err, LADE_EUNSUPPORTED, "connect",
-        "%s is a node of a Redis Cluster, which resque-bench does not follow: measure a server without cluster-enabled",
-        s->url.text);
-}
-
 static int check_queues(struct rb_server *s, lade_err *err)
 {
     int64_t jobs = 0;
@@ -196,8 +181,6 @@ int rb_safe_check(struct rb_server *s, lade_err *err)
 {
     size_t workers = most_workers(s->o);
     int rc = check_descriptors(workers, err);
-    if (rc == 0)
-        rc = check_cluster(s, err);
     if (rc == 0)
         rc = check_clients(s, workers, err);
     if (rc == 0)

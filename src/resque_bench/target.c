@@ -70,8 +70,7 @@ static int apply_tls(struct ls_redis_url *u, const struct rb_options *o, bool in
     return 0;
 }
 
-/* The text that messages show must say what is really dialed. */
-static int describe(struct rb_server *s, lade_err *err)
+void rb_server_describe(struct rb_server *s)
 {
     static char text[320];
     const struct ls_redis_url *u = &s->url;
@@ -81,10 +80,6 @@ static int describe(struct rb_server *s, lade_err *err)
         (void)snprintf(text, sizeof(text), strchr(u->host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
                        u->tls ? "rediss" : "redis", u->host, u->port);
     s->url.text = text;
-    if (u->user && !u->password)
-        return lb_fail(err, LADE_EINVAL, "options",
-                       "--user needs a password: --password-file, REDIS_PASSWORD");
-    return 0;
 }
 
 static int apply(struct rb_server *s, bool insecure, lade_err *err)
@@ -101,12 +96,20 @@ static int apply(struct rb_server *s, bool insecure, lade_err *err)
         u->port = (uint16_t)o->port;
     u->user = o->user ? o->user : u->user;
     u->password = o->password ? o->password : u->password;
+    s->db_given = o->db >= 0 || names_db(o->url);
     if (o->db >= 0)
         u->db = (int)o->db;
-    else if (!names_db(o->url))
+    else if (!s->db_given)
         u->db = 13;
     int rc = apply_tls(u, o, insecure, err);
-    return rc < 0 ? rc : describe(s, err);
+    if (rc < 0)
+        return rc;
+    /* What messages show must be what is dialed. */
+    rb_server_describe(s);
+    if (u->user && !u->password)
+        return lb_fail(err, LADE_EINVAL, "options",
+                       "--user needs a password: --password-file, REDIS_PASSWORD");
+    return 0;
 }
 
 int rb_server_init(struct rb_server *s, const struct rb_options *o, lade_err *err)
@@ -140,6 +143,7 @@ void rb_server_fini(struct rb_server *s)
     lb_free(s->held);
     lb_free(s->queue);
     lb_free(s->added);
+    lb_free(s->node);
     s->url.password = NULL; /* perhaps not in the URL's own memory, which alone it wipes */
     ls_redis_url_fini(&s->url);
     *s = (struct rb_server){0};

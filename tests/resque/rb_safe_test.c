@@ -1,9 +1,13 @@
 /* What resque-bench does not touch, and what it refuses. */
 #include "resque/rb_kit.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -272,19 +276,77 @@ static void tls_is_checked_unless_told_otherwise(void **state)
     run_free(&r);
 }
 
-static void a_cluster_is_refused_by_name(void **state)
+static int free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t n = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&a, n), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    (void)close(fd);
+    return ntohs(a.sin_port);
+}
+
+/* A node; the port of the cluster's own traffic would else be 10,000 more, which may be too high. */
+static void start_node(struct ts_redis *r, char bus[8], const char *slots)
+{
+    char line[64];
+    char reply[64];
+    (void)snprintf(bus, 8, "%d", free_port());
+    const char *const args[] = {"--cluster-enabled", "yes", "--cluster-port", bus, NULL};
+    const struct ts_redis_opts opts = {.tcp = true, .args = args};
+    assert_true(ts_redis_start(r, &opts));
+    (void)snprintf(line, sizeof(line), "CLUSTER ADDSLOTSRANGE %s", slots);
+    assert_true(ts_redis_ask(r, line, reply, sizeof(reply)));
+    assert_string_equal(reply, "+OK\r\n");
+}
+
+static bool is_whole(const struct ts_redis *r)
+{
+    char info[512];
+    return ts_redis_ask(r, "CLUSTER INFO", info, sizeof(info)) &&
+           strstr(info, "cluster_state:ok") && strstr(info, "cluster_known_nodes:2");
+}
+
+/* Two nodes with half of the slots each; "{a}" and "{b}" lie in different halves (15495 and 3300). */
+static void a_cluster_is_entered_where_the_keys_are(void **state)
 {
     (void)state;
     struct cli_run r = {0};
-    ts_redis_stop(&kit_redis);
-    const char *const args[] = {"--cluster-enabled", "yes", NULL};
-    const struct ts_redis_opts opts = {.tcp = true, .args = args};
-    assert_true(ts_redis_start(&kit_redis, &opts));
+    struct ts_redis other = {0};
+    char bus[2][8];
+    char line[80];
     char url[200];
-    (void)snprintf(url, sizeof(url), "%s?db=0", kit_redis.url);
+    ts_redis_stop(&kit_redis);
+    start_node(&kit_redis, bus[0], "0 8191");
+    start_node(&other, bus[1], "8192 16383");
+    (void)snprintf(line, sizeof(line), "CLUSTER MEET 127.0.0.1 %d %s", other.port, bus[1]);
+    assert_string_equal(ask(line), "+OK\r\n");
+    assert_true(TS_UNTIL(INT64_C(120) * 1000000000, is_whole(&kit_redis) && is_whole(&other)));
+
+    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d", kit_redis.port);
     RUN(&r, QUICK, "--url", url, "--output", "-");
     assert_code(&r, 1);
     assert_says(r.err, "Redis Cluster");
+    assert_says(r.err, "{resque}");
+    RUN(&r, QUICK, "--url", url, "--namespace", "{a}", "--modes", "native", "--output", "-");
+    assert_code(&r, 1);
+    assert_says(r.err, "mode native");
+
+    static const char *const ns[] = {"{a}", "{b}"};
+    for (size_t i = 0; i < LB_ARRAY_LEN(ns); i++) {
+        json_t *d = BENCH(&r, 0, QUICK, "--url", url, "--namespace", ns[i], "--num-queues", "2",
+                          "--poll-profile", "resque", "--modes", "poll,blpop");
+        assert_int_equal(int_in(result_of(d, 0), "total_jobs"), 20);
+        assert_true(true_in(result_of(d, 0), "cost.commands.match"));
+        assert_int_equal(int_in(result_of(d, 1), "total_jobs"), 20);
+        char port[16];
+        (void)snprintf(port, sizeof(port), ":%d/0", i == 0 ? other.port : kit_redis.port);
+        assert_non_null(strstr(json_text_at(json_object_get(d, "config"), "url"), port));
+        assert_int_equal(ask_int("DBSIZE"), 0);
+        json_decref(d);
+    }
+    ts_redis_stop(&other);
     run_free(&r);
 }
 
@@ -300,7 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_password_of_any_characters_opens_the_door),
         cmocka_unit_test(ps_does_not_show_the_password),
         cmocka_unit_test(tls_is_checked_unless_told_otherwise),
-        cmocka_unit_test(a_cluster_is_refused_by_name),
+        cmocka_unit_test(a_cluster_is_entered_where_the_keys_are),
     };
     return kit_main(argc, argv, "resque-bench: safety", tests, LB_ARRAY_LEN(tests));
 }
