@@ -90,11 +90,11 @@ static int follow(struct rb_server *s, struct lb_slice error, lade_err *err)
     return rb_server_connect(s, err);
 }
 
-static int find_node(struct rb_server *s, const struct lb_buf *key, lade_err *err)
+static int find_node(struct rb_server *s, struct lb_buf *key, lade_err *err)
 {
     for (int hop = 0; hop < HOPS; hop++) {
         struct ls_redis_call call = {
-            .encode = encode_llen, .ctx = (void *)(uintptr_t)key, .where = "connect", .raw = true};
+            .encode = encode_llen, .ctx = key, .where = "connect", .raw = true};
         int rc = ls_redis_conn_call(s->conn, &call, lb_deadline_in(DEADLINE), err);
         if (rc < 0)
             return rc;
