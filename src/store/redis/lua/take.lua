@@ -193,11 +193,37 @@ local function take_free(P, lane, levels, ghosts, meta, limit)
     return n
 end
 
+-- Leases the jobs that are in hand.
+local function lease_hand(P, lane, meta)
+    local hand = meta.hand
+    if hand and #hand.ids > 0 then
+        lease_ids(P, lane, hand.level, hand.ids, meta)
+    end
+    meta.hand = nil
+end
+
+-- Popped jobs into the hand, to be leased together: a lease for each turn would be most of its work.
+local function take_in_hand(P, lane, popped, meta)
+    for i = 1, #popped, 2 do
+        local level = floor(popped[i + 1] / K.LEVEL)
+        if not meta.hand or meta.hand.level ~= level then
+            lease_hand(P, lane, meta)
+            meta.hand = {level = level, ids = {}}
+        end
+        local ids = meta.hand.ids
+        ids[#ids + 1] = popped[i]
+    end
+    return #popped / 2, #popped / 2
+end
+
 -- Up to n ready jobs of a key: how many were leased, and how many of its list were looked at.
 local function take_key(P, lane, k, n, meta)
     local popped = call('ZPOPMIN', P .. 'kz:' .. k.key, n)
     local i, got, looked = 1, 0, 0
     meta.fence = meta.fence or format('%.0f', next_fence(meta[5]))
+    if not meta[4] then -- no long bodies: all that is popped can be handed out
+        return take_in_hand(P, lane, popped, meta)
+    end
     while popped[i] and budget > 0 do
         local level, ids, j = floor(popped[i + 1] / K.LEVEL), {}, i
         while popped[j] and floor(popped[j + 1] / K.LEVEL) == level do
@@ -277,6 +303,7 @@ local function serve_free(P, lane, heads, limit, levels, ghosts, meta)
     if heads[1] then
         n = min(n, turns_of(gate.free_at, K.STRIDE, tonumber(heads[2]), true))
     end
+    lease_hand(P, lane, meta)
     local got = take_free(P, lane, levels, ghosts, meta, n)
     if got > 0 then
         spend(gate.free_at + (got - 1) * K.STRIDE, got)
@@ -306,6 +333,9 @@ local function take_turns(P, lane, levels, ghosts, meta)
         gate.free_at, gate.dirty = gate.v + K.STRIDE, true
     end
     room = min(room, most)
+    if room > 0 then
+        K.key_fetch(call('ZRANGE', P .. 'kring', 0, min(room, SLICE) - 1))
+    end
     local heads = call('ZRANGE', P .. 'kring', 0, 1, 'WITHSCORES')
     while n < room and budget > 0 and (heads[1] or has_free) do
         local got
@@ -317,6 +347,7 @@ local function take_turns(P, lane, levels, ghosts, meta)
         n = n + got
         heads = call('ZRANGE', P .. 'kring', 0, 1, 'WITHSCORES')
     end
+    lease_hand(P, lane, meta)
     gate.rings = max(gate.rings - n, 0)
     local soon = n_free > 0 and waits and gate.free_until or K.NEVER
     local timed = call('ZRANGE', P .. 'ktime', 0, 0, 'WITHSCORES')
