@@ -185,6 +185,10 @@ static int preload_and_drain(struct drv *d, const lade_job_spec *form, size_t bu
     memset(h.result, 'r', sizeof(h.result));
     int rc = open_adder(d, &a, bulk);
     a.form = *form;
+    lade_err err = {0};
+    uint32_t events = (uint32_t)drv_int(d, "events", 0); /* how many its stream keeps; 0 = off */
+    if (rc == 0 && events > 0 && lade_queue_events_set(a.q, "default", events, &err) < 0)
+        rc = drv_fail(d, "events", &err);
     if (rc == 0 && !drv_sink_init(&h.sink, warmup, all, false))
         rc = drv_fail(d, "out of memory", NULL);
     if (rc == 0)

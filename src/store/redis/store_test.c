@@ -63,6 +63,32 @@ static void full_server_refuses_new_jobs_and_works_off_the_old(void **state)
     assert_int_equal(put[0].outcome, 0);
 }
 
+/* chasqui 57, 64: with events on, a full server still works off what it has, and a stream that is something else stops nothing. */
+static void an_event_that_cannot_be_written_fails_no_call(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    srig_join(s, "w");
+    WANT(0, lq_events_set(s, "q", 1000, &rig.err));
+    srig_put(s, "a", 20);
+    srig_put(s, "b", 20);
+    (void)srig_ask("DEL %ns:{q}:ev");
+    (void)srig_ask("SET %ns:{q}:ev x");
+    assert_int_equal(srig_take(s, "w", 20), 20);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    srig_put(s, "c", 20);
+    (void)srig_ask("DEL %ns:{q}:ev");
+    limit_memory("1");
+    assert_int_equal(srig_take(s, "w", 20), 20);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    limit_memory("0");
+    assert_int_equal(srig_take(s, "w", 20), 20);
+    srig_settle_got(s, LQ_TO_DEAD, 0);
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 0);
+    assert_int_equal(srig_count(s, LADE_STATE_COMPLETED), 40);
+    assert_int_equal(srig_count(s, LADE_STATE_DEAD), 20);
+}
+
 static void server_that_evicts_is_refused(void **state)
 {
     (void)state;
@@ -381,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SRIG_TEST(full_server_refuses_new_jobs_and_works_off_the_old),
+        SRIG_TEST(an_event_that_cannot_be_written_fails_no_call),
         SRIG_TEST(server_that_evicts_is_refused),
         SRIG_TEST(foreign_key_stops_a_put_before_anything_is_written),
         SRIG_TEST(foreign_key_stops_a_settle_before_anything_is_written),

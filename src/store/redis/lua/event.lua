@@ -75,9 +75,12 @@ function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
     local kind = kind_of(sub(text, at + 1, at + 300))
     local size = #kind + (byte(text, at + 4) == 217 and 2 or 1)
     local tag, alike = sub(text, at + 4, at + 3 + size), true
-    for i = from + 1, to - 1 do
-        at = body_at(i)
-        alike = alike and sub(text, at + 4, at + 3 + size) == tag
+    for k = from + 1 - first, to - 1 - first do
+        at = 12 + 4 * n + ends[k]
+        if sub(text, at, at + size - 1) ~= tag then
+            alike = false
+            break
+        end
     end
     if alike then
         return tell_made(char(type + 128) .. sub(name, 1, 24) .. number_of(from) .. number_of(to - from) .. text_of(kind) ..
