@@ -18,7 +18,7 @@
 
 struct work {
     int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch, payload_max;
-    bool shutdown_given, prefetch_given, drain, no_progress, init;
+    bool shutdown_given, prefetch_given, drain, no_progress, init, no_scheduler;
     const char *name;
     const char *kind[HANDLERS_MAX]; /* kind[i] is run by command[i]; NULL until its --exec came */
     const char *command[HANDLERS_MAX];
@@ -138,6 +138,8 @@ static const struct cli_opt opts[] = {
      set_exec},
     {"concurrency", 'c', CLI_OPT_INT, AT(concurrency), "N", "jobs at once (default 10)", 1, 10000,
      NULL},
+    {"no-scheduler", 0, CLI_OPT_FLAG, AT(no_scheduler), NULL, "take no part in firing schedules", 0,
+     0, NULL},
     {"drain", 0, CLI_OPT_FLAG, AT(drain), NULL,
      "end when no job is left; one of a kind without a handler here keeps it running", 0, 0, NULL},
     {"lease", 0, CLI_OPT_DURATION, AT(lease), "DURATION", "of a worker (default 15s)", LADE_SECOND,
@@ -223,6 +225,7 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         .max_crashes = (int)w->max_crashes,
         .prefetch_max = (int)w->prefetch,
         .drain = w->drain,
+        .no_scheduler = w->no_scheduler,
         .executor = w->tasks ? LADE_EXECUTOR_TASK : LADE_EXECUTOR_THREAD,
         .log = cli_progress_log,
         .log_ctx = progress,

@@ -1,0 +1,144 @@
+/* lade schedule, on the store that argv names: set, looked at, fired, explained */
+#include "cli/cli_run.h"
+
+#include <string.h>
+
+#include "base/base.h"
+
+static json_t *show(const char *id)
+{
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "show", id, "-o", "json");
+    assert_code(&r, 0);
+    json_t *o = run_json(&r);
+    run_free(&r);
+    return o;
+}
+
+static void schedule_is_set_shown_paused_run_and_removed(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "--id", "nightly", "--cron", "30 2 * * mon-fri", "--tz",
+        "Europe/Berlin", "-q", "reports", "--kind", "report", "--payload", "p", "--overlap",
+        "skip");
+    assert_code(&r, 0);
+    assert_string_equal(run_word(&r), "nightly");
+    RUN(&r, "schedule", "set", "--id", "nightly", "--cron", "30 2 * * mon-fri", "--tz",
+        "Europe/Berlin", "-q", "reports", "--kind", "report", "--payload", "p", "--overlap", "skip",
+        "-o", "json");
+    assert_code(&r, 0);
+    assert_says(r.out, "\"unchanged\"");
+    json_t *o = show("nightly");
+    assert_string_equal(json_text_at(o, "state"), "active");
+    assert_string_equal(json_text_at(o, "rule"), "30 2 * * mon-fri Europe/Berlin");
+    assert_string_equal(json_text_at(o, "kind"), "report");
+    assert_string_equal(json_text_at(o, "overlap"), "skip");
+    json_decref(o);
+    RUN(&r, "cron", "ls");
+    assert_code(&r, 0);
+    assert_says(r.out, "nightly");
+    RUN(&r, "schedule", "pause", "nightly");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "pause", "nightly");
+    assert_code(&r, 4);
+    RUN(&r, "schedule", "run", "nightly");
+    assert_code(&r, 0);
+    assert_string_equal(state_of(run_word(&r)), "ready");
+    RUN(&r, "schedule", "explain", "nightly");
+    assert_code(&r, 0);
+    assert_says(r.out, "by hand");
+    assert_says(r.err, "paused");
+    RUN(&r, "schedule", "resume", "nightly");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "rm", "nightly", "--yes");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "show", "nightly");
+    assert_code(&r, 3);
+    run_free(&r);
+}
+
+static void bad_rules_are_refused_with_what_to_do(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "--kind", "k", "--cron", "* * * * *", "--tz", "Europe/Berlln");
+    assert_code(&r, 2);
+    assert_says(r.err, "did you mean Europe/Berlin?");
+    RUN(&r, "schedule", "set", "--kind", "k", "--cron", "0 0 30 2 *");
+    assert_code(&r, 2);
+    RUN(&r, "schedule", "set", "--kind", "k");
+    assert_code(&r, 2);
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "500ms");
+    assert_code(&r, 2);
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--limit", "-1");
+    assert_code(&r, 2);
+    assert_says(r.err, "limit");
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--overlap", "maybe");
+    assert_code(&r, 2);
+    assert_says(r.err, "allow, skip or queue-one");
+    run_free(&r);
+}
+
+/* C-058: one bad line in a file of ten stops none of the others. */
+static void c058_a_bad_line_of_a_file_stops_no_other(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char text[2048] = "";
+    for (int i = 0; i < 10; i++) {
+        size_t at = strlen(text);
+        (void)snprintf(text + at, sizeof(text) - at,
+                       "{\"id\":\"f%d\",\"cron\":\"%s\",\"kind\":\"k\",\"missed\":\"all:5\"}\n", i,
+                       i == 5 ? "61 * * * *" : "*/5 * * * *");
+    }
+    RUN_IN(&r, text, strlen(text), "schedule", "set", "--file", "-");
+    assert_code(&r, 6);
+    assert_says(r.err, "line 6");
+    assert_says(r.err, "minute");
+    json_t *o = show("f9");
+    assert_int_equal(json_int_at(o, "missed_max"), 5);
+    json_decref(o);
+    RUN(&r, "schedule", "show", "f5");
+    assert_code(&r, 3);
+    run_free(&r);
+}
+
+static void preview_needs_no_store_and_notes_changes_of_the_clock(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "preview", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--from",
+        "2027-03-27T00:00:00Z", "-N", "3");
+    assert_code(&r, 0);
+    assert_says(r.out, "2027-03-28T01:00:00.000Z");
+    assert_says(r.out, "shifted");
+    run_free(&r);
+}
+
+/* chasqui 48: a worker fires, and one that was told not to does not. */
+static void worker_fires_unless_told_not_to(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "--id", "tick", "--every", "1s", "--limit", "2", "--kind", "tick");
+    assert_code(&r, 0);
+    RUN(&r, "work", "--kind", "tick", "--exec", "true", "--drain", "--no-scheduler");
+    json_t *o = show("tick");
+    assert_int_equal(json_int_at(o, "fired"), 0);
+    assert_true(json_is_null(json_object_get(o, "seen_at")));
+    json_decref(o);
+    run_free(&r);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STORE(schedule_is_set_shown_paused_run_and_removed),
+        ON_STORE(bad_rules_are_refused_with_what_to_do),
+        ON_STORE(c058_a_bad_line_of_a_file_stops_no_other),
+        ON_STORE(preview_needs_no_store_and_notes_changes_of_the_clock),
+        ON_STORE(worker_fires_unless_told_not_to),
+    };
+    return run_group(argc, argv, "schedule", tests, LB_ARRAY_LEN(tests));
+}
