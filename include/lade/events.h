@@ -144,7 +144,8 @@ enum lade_event_type {
     LADE_EVENT_DRAINED = 10,  /* a take left nothing ready; of the queue */
     LADE_EVENT_PAUSED = 11,   /* of the queue */
     LADE_EVENT_RESUMED = 12,  /* of the queue */
-    LADE_EVENT_FIRED = 13     /* a schedule made this job; reason: the schedule */
+    LADE_EVENT_FIRED =
+        13 /* reserved for jobs that a schedule made; no store makes it yet: they tell WAITING */
 };
 
 #define LADE_N_EVENT_TYPES 13 /* values 1 to this */
