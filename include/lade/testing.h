@@ -62,7 +62,7 @@ typedef struct lade_drain_stats {
  * Runs all that is ready in the worker's queues, one job after the other, in the calling thread, then steps the clock to the time
  * at which the next job is due, a scheduled or a retried one, and so on, until nothing is due by `until` (ns since 1970); the
  * clock then stands at `until`, or where it was when that is later. Jobs that handlers enqueue meanwhile are run alike, and steps of
- * workflows. Retention goes by the stepped clock. Priorities, queue order, attempts, backoff, unique keys, pauses: all as in
+ * workflows. Schedules (schedule.h) fire in their time, unless the worker's config says no_scheduler. Retention goes by the stepped clock. Priorities, queue order, attempts, backoff, unique keys, pauses: all as in
  * lade_worker_run. Only timeouts are not simulated: a handler has as long as it takes.
  *
  * *stats (may be NULL) receives the numbers of this call, also when it fails. May be called again and again; not for a worker

@@ -14,16 +14,20 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/scheduler.h"
 #include "queue/worker.h"
 
-#define RUNS_MAX 1000000
-#define TRIM_MAX 1000
+#define RUNS_MAX  1000000
+#define TRIM_MAX  1000
+#define LOOKS_MAX 10000 /* at schedules, for one moment */
 
 struct drain {
     struct lade_worker *w;
     lade_test_clock *clock;
     int64_t until;
     struct lq_slot *slot;
+    struct lade_scheduler *
+        scheduler; /* the worker's, which has none meanwhile: no thread of it is roused; NULL = none */
     struct lade_job *job; /* run, to be settled; NULL = none */
     const char *order[LQ_LANES_MAX];
     int64_t next_due_ms; /* of the last take that got nothing; 0 = nothing is due ever */
@@ -197,11 +201,23 @@ static int trim(struct drain *d)
     return rc < 0 ? rc : 0;
 }
 
+/* Fires the schedules that are due now. */
+static int fire_due(struct drain *d)
+{
+    int64_t until = 0;
+    int rc = 0;
+    for (int i = 0; d->scheduler && i < LOOKS_MAX && rc == 0 && until <= lb_clock_mono(); i++)
+        rc = lq_scheduler_look(d->scheduler, &until, d->err);
+    return rc < 0 ? rc : 0;
+}
+
 /* To what is due next. LADE_EMPTY: nothing is, until the end. */
 static int step(struct drain *d)
 {
     int64_t now = lade_test_clock_read(d->clock);
     int64_t next = d->next_due_ms > 0 ? lb_ns_of_ms(d->next_due_ms) : LB_FOREVER;
+    if (d->scheduler && d->scheduler->next_ms > 0)
+        next = LB_MIN(next, LB_MAX(lb_ns_of_ms(d->scheduler->next_ms), now + LADE_MILLISECOND));
     bool is_over = next > d->until;
     lade_test_clock_step(d->clock, LB_MIN(next, d->until) - now);
     d->stats.steps++;
@@ -216,6 +232,10 @@ static int drain(struct drain *d)
     int rc = renew(d);
     while (rc >= 0) {
         rc = run_ready(d);
+        if (rc == 0)
+            rc = fire_due(d);
+        if (rc == 0)
+            rc = run_ready(d);
         if (rc != 0)
             return rc;
         rc = step(d);
@@ -254,10 +274,17 @@ int lade_worker_drain(lade_worker *w, int64_t until, lade_drain_stats *stats, la
     if (!d.slot)
         return lb_fail_nomem(err, "drain");
     d.slot->worker = w;
+    d.scheduler = w->scheduler;
+    w->scheduler = NULL;
     int rc = drain(&d);
     if (d.job)
         lq_job_drop(d.job); /* the store failed; its lease ends */
     sign_off(w);
+    lade_err ignored;
+    if (d.scheduler && d.scheduler->ticked &&
+        lq_schedule_resign(w->q->store, d.scheduler->holder, &ignored) < 0)
+        lq_worker_log(w, "the lead of the schedules runs out by itself: %s", ignored.text);
+    w->scheduler = d.scheduler;
     lb_free(d.slot);
     if (stats)
         *stats = d.stats;

@@ -370,6 +370,7 @@ static int start(struct lade_worker *w, lade_err *err)
     int rc = w->no_signals ? 0 : listen_to_signals(w, err);
     if (rc < 0)
         return rc;
+    lq_scheduler_allow(w->scheduler);
     rc = lq_lease_renew(w, err);
     if (rc >= 0 || is_transient(rc))
         rc = start_threads(w, err);

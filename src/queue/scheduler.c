@@ -81,6 +81,7 @@ int lq_scheduler_look(struct lade_scheduler *s, int64_t *until, lade_err *err)
             lq_scheduler_fire(s, &vec, tick.now_ms);
         /* what an audit has changed was read before it: looked at once more */
         *until = lb_deadline_in(plan_wait(s, &tick, audits || vec.n > 0));
+        s->next_ms = tick.leads ? tick.next_ms : (tick.any ? tick.until_ms + 1 : 0);
     }
     lb_arena_fini(&vec.arena);
     return rc;
@@ -234,12 +235,21 @@ int lade_scheduler_run(lade_scheduler *s, lade_err *err)
     return 0;
 }
 
+void lq_scheduler_allow(struct lade_scheduler *s)
+{
+    if (!s)
+        return;
+    lr_mutex_lock(&s->lock);
+    s->is_run = true;
+    lr_mutex_unlock(&s->lock);
+}
+
 void lq_scheduler_rouse(struct lade_scheduler *s)
 {
     if (!s)
         return;
     lr_mutex_lock(&s->lock);
-    bool starts = s->is_workers && !s->running && !lq_scheduler_is_stopping(s);
+    bool starts = s->is_run && !s->running && !lq_scheduler_is_stopping(s);
     if (starts)
         s->running = lr_thread_start(&s->thread, "lade-schedule", run_thread, s) == 0;
     lr_mutex_unlock(&s->lock);

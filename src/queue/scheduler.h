@@ -35,6 +35,8 @@ struct lade_scheduler {
     lade_scheduler_stats stats; /* guarded by: lock */
     struct lr_thread thread;    /* of a worker's; started by lq_scheduler_rouse. guarded by: lock */
     bool is_workers;
+    bool
+        is_run; /* its worker runs: without that, nobody would end a thread of it. guarded by: lock */
     struct lb_list in_client; /* guarded by: q->schedulers_lock */
 
     /* the thread's own */
@@ -42,11 +44,14 @@ struct lade_scheduler {
     char tzdata[16];
     int failures;     /* of ticks, in a row */
     bool fire_failed; /* complained of */
+    int64_t next_ms;  /* on the store's clock: when the last look said to look again; 0 = never */
 };
 
 /* 0 or EUNSUPPORTED. */
 LADE_CHECKED int lq_schedules_check(const lade *q, lade_err *err);
 
+/* For workers, when they run: from now on a thread may be started. NULL is allowed. */
+void lq_scheduler_allow(struct lade_scheduler *s);
 /* For workers. Starts the thread unless it runs; nothing after a stop. Any thread. */
 void lq_scheduler_rouse(struct lade_scheduler *s);
 /* Makes it end and waits for that. */

@@ -292,6 +292,25 @@ static void same_seed_gives_the_same_runs(void **state)
     assert_string_equal(first, second);
 }
 
+/* Every day at 05:00 and each six hours, for a week; what was missed while nobody looked is made up for by one. */
+static void schedules_fire_in_their_time(void **state)
+{
+    (void)state;
+    lade_schedule_spec daily = {.id = "daily", .cron = "0 5 * * *", .job = {.kind = "record"}};
+    lade_schedule_spec often = {.id = "often", .every = 6 * LADE_HOUR, .job = {.kind = "fail"}};
+    assert_int_equal(lade_schedule_set(kit.q, &daily, NULL, NULL, &kit.err), 0);
+    assert_int_equal(lade_schedule_set(kit.q, &often, NULL, NULL, &kit.err), 0);
+    lade_drain_stats s = drain(7 * LADE_DAY);
+    int at_five = 0;
+    for (int i = 0; i < kit.n; i++) {
+        const char *seconds = strrchr(kit.log[i], ' ') + 1;
+        at_five += strtol(seconds, NULL, 10) % 86400 == 5 * 3600;
+    }
+    assert_int_equal(at_five, 7);
+    assert_in_range(s.completed, 7 + 27, 7 + 29);
+    assert_int_equal(drain(LADE_DAY).completed, 1 + 4);
+}
+
 static void what_cannot_be_drained_is_refused(void **state)
 {
     (void)state;
@@ -326,6 +345,7 @@ int main(int argc, char **argv)
         KIT_TEST(handler_that_takes_long_keeps_its_job),
         KIT_TEST(what_never_ends_is_bounded),
         KIT_TEST(same_seed_gives_the_same_runs),
+        KIT_TEST(schedules_fire_in_their_time),
         KIT_TEST(what_cannot_be_drained_is_refused),
     };
     store = argc > 1 ? argv[1] : "memory";
