@@ -78,6 +78,7 @@ static struct lq_settle told(const char *queue, const struct lq_leased *j, enum 
     return it;
 }
 
+/* chasqui 56 */
 static void a_job_that_succeeds_tells_waiting_active_completed(void **state)
 {
     (void)state;
@@ -94,6 +95,7 @@ static void a_job_that_succeeds_tells_waiting_active_completed(void **state)
     assert_int_equal(value, 1234);
 }
 
+/* chasqui 56 */
 static void a_job_that_fails_tells_failed_and_what_follows(void **state)
 {
     (void)state;
@@ -201,6 +203,7 @@ static void a_job_taken_over_from_a_dead_worker_stalled(void **state)
     assert_string_equal(show("q"), "waiting:a active:a/1 drained stalled:a/1(w)");
 }
 
+/* chasqui 56 */
 static void drained_is_told_by_the_take_that_empties_the_queue_alone(void **state)
 {
     (void)state;
@@ -246,6 +249,7 @@ static void kinds_and_times_are_told(void **state)
     assert_true(ok);
 }
 
+/* chasqui 56 */
 static void off_there_is_no_stream(void **state)
 {
     (void)state;
@@ -305,6 +309,7 @@ static void from_now_is_behind_the_last_event(void **state)
     assert_string_equal(show_from("q", got.after, 10), "waiting:b");
 }
 
+/* chasqui 56 */
 static void the_cap_drops_the_oldest_and_readers_are_told(void **state)
 {
     (void)state;
@@ -634,6 +639,7 @@ static void results_of_a_batch_are_kept_each_with_its_job(void **state)
     }
 }
 
+/* chasqui 49 */
 static void results_of_a_pack_stay_with_its_jobs(void **state)
 {
     (void)state;

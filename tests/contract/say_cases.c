@@ -53,6 +53,7 @@ static const char *show(const char *queue, const char *id, int64_t start, size_t
     return all;
 }
 
+/* chasqui 51 */
 static void progress_is_kept_with_the_job_and_the_last_counts(void **state)
 {
     (void)state;
@@ -94,6 +95,7 @@ static void who_lost_the_lease_says_nothing_more(void **state)
     assert_int_equal(note("nowhere", &k, 30, ""), LADE_STALE);
 }
 
+/* chasqui 51 */
 static void lines_are_paged_from_both_ends(void **state)
 {
     (void)state;
@@ -113,6 +115,7 @@ static void lines_are_paged_from_both_ends(void **state)
     assert_string_equal(show("q", "a", 0, 0), "");
 }
 
+/* chasqui 51 */
 static void only_the_newest_lines_are_kept(void **state)
 {
     (void)state;

@@ -140,7 +140,7 @@ static void *wait_for_one(void *arg)
     return NULL;
 }
 
-/* Half wait by the worker's own handle, half by another, as another process would. */
+/* Half wait by the worker's own handle, half by another, as another process would. (chasqui 50) */
 static void many_wait_at_once_each_for_its_own_job(void **state)
 {
     struct ts_fix *f = *state;
