@@ -1,8 +1,6 @@
 /* key_cases.c - contract: keys take turns, and no limit is ever exceeded; where a store has keys (ops.key_list) */
 #include "key_kit.h"
 
-/* turns ------------------------------------------------------------------------------------------------------------ */
-
 static void keys_take_turns(void **state)
 {
     (void)state;
@@ -145,8 +143,6 @@ static void a_hundred_thousand_jobs_of_one_tenant_delay_nobody(void **state)
     assert_in_range(last, 9989, 10000);
 }
 
-/* concurrency ------------------------------------------------------------------------------------------------------ */
-
 static void a_key_runs_no_more_than_its_concurrency(void **state)
 {
     (void)state;
@@ -260,8 +256,6 @@ static void limits_change_while_jobs_run(void **state)
     assert_int_equal(ct_take("w", "q", 20), 14);
 }
 
-/* order ------------------------------------------------------------------------------------------------------------ */
-
 /* C-077, and order = fifo: one at a time, and what comes back keeps its place. */
 static void fifo_is_one_at_a_time_and_a_retry_keeps_its_place(void **state)
 {
@@ -295,8 +289,6 @@ static void fifo_is_one_at_a_time_and_a_retry_keeps_its_place(void **state)
     j = ct_take_one("w", "q");
     assert_string_equal((const char *)j.id.p, "a2");
 }
-
-/* pause, throttle, rate -------------------------------------------------------------------------------------------- */
 
 static void a_paused_key_is_left_alone(void **state)
 {
@@ -363,7 +355,7 @@ static void a_key_starts_no_more_than_its_rate(void **state)
     int64_t start = ct_now();
     ky_add_many("q", "a", "A", 10);
     ky_add("q", "b1:B");
-    size_t n = ct_take("w", "q", 20), from = 4;
+    size_t n = ct_take("w", "q", 20);
     assert_in_range(n, 4, 4 + (size_t)((ct_now() - start) / CT_SOON) + 1);
     for (size_t k = 0; n - 1 < 10 && k < 1000; k++) {
         size_t got = ct_take("w", "q", 20);
@@ -375,7 +367,6 @@ static void a_key_starts_no_more_than_its_rate(void **state)
         }
     }
     assert_int_equal(n, 11);
-    (void)from;
 }
 
 static void a_queue_starts_no_more_than_its_rate(void **state)
@@ -399,8 +390,6 @@ static void a_queue_starts_no_more_than_its_rate(void **state)
     }
     assert_int_equal(n, 5);
 }
-
-/* moves ------------------------------------------------------------------------------------------------------------ */
 
 static void a_key_follows_its_job_through_its_life(void **state)
 {
