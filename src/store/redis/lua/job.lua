@@ -5,6 +5,20 @@
 -- behind its ghosts, since jobs leave at the head and come back at the tail. meta.gr and meta.gc count the ghosts of
 -- ready and of completed.
 
+-- Of the queue at hand: no job has a history, a lock, a note of since when it waits, or a mark, so nothing of the kind needs to be
+-- looked for. Whoever sets it does so before anything of the kind can come up in the same call.
+local plain
+
+local begin_marked = begin
+local function begin()
+    begin_marked()
+    plain = false
+end
+
+local function look_plain(P)
+    plain = call('EXISTS', P .. 'hist', P .. 'uk', P .. 'since', P .. 'mark', P .. 'key') == 0
+end
+
 -- Makes an entry of one list a ghost.
 local function haunt(P, list, id)
     local made = make_table(P .. 'ghost')
@@ -75,7 +89,7 @@ local function pop(P, list, n, ghosts)
     end
     local out, k, have, looked, step, packed = {}, 0, 0, 0, 1, false
     while have < n and looked <= n + 10 * SLICE do
-        local got = call('LPOP', key, step)
+        local asked, got = step, call('LPOP', key, step)
         if not got then
             break
         end
@@ -98,6 +112,9 @@ local function pop(P, list, n, ghosts)
                 break
             end
         end
+        if #got < asked then
+            break
+        end
         looked = looked + #got
     end
     return out, have, packed
@@ -105,7 +122,7 @@ end
 
 -- Releases the unique locks of jobs that were taken (started) or ended: those held until then, and never TTL ("2").
 local function release(P, ids, a, b, started)
-    if b < a or call('HLEN', P .. 'uk') == 0 then
+    if b < a or plain or call('HLEN', P .. 'uk') == 0 then
         return
     end
     local locks = fetch('HMGET', P .. 'uk', ids, a, b)
@@ -122,7 +139,7 @@ end
 
 -- These are not ready any more.
 local function forget_since(P, ids, a, b)
-    if b >= a and call('HLEN', P .. 'since') > 0 then
+    if b >= a and not plain and call('HLEN', P .. 'since') > 0 then
         spread('HDEL', P .. 'since', ids, a, b)
     end
 end
@@ -132,20 +149,19 @@ local function drop(P, ids, a, b)
     if b < a then
         return
     end
-    local fins, hists, locks = call('HLEN', P .. 'fin'), call('HLEN', P .. 'hist'), call('HLEN', P .. 'uk')
+    local hists = not plain and call('HLEN', P .. 'hist') > 0
+    local locks = not plain and call('HLEN', P .. 'uk') > 0
     forget_since(P, ids, a, b)
     release(P, ids, a, b, false)
     spread('HDEL', P .. 'jobs', ids, a, b)
-    if call('EXISTS', P .. 'key') == 1 then
+    spread('HDEL', P .. 'fin', ids, a, b)
+    if not plain and call('EXISTS', P .. 'key') == 1 then
         spread('HDEL', P .. 'key', ids, a, b)
     end
-    if fins > 0 then
-        spread('HDEL', P .. 'fin', ids, a, b)
-    end
-    if hists > 0 then
+    if hists then
         spread('HDEL', P .. 'hist', ids, a, b)
     end
-    if locks > 0 then
+    if locks then
         spread('HDEL', P .. 'uk', ids, a, b)
     end
     if call('HLEN', P .. 'said') > 0 then

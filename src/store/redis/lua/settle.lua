@@ -463,17 +463,19 @@ local function op_settle(keys, argv)
     keyed = nil
     read_details(argv, ids_at, n, runs_at + 4 * n_runs + 8 * n_special, n_runs, meta[7])
     call('HLEN', P .. 'jobs')
-    call('HLEN', P .. 'pack')
-    call('HLEN', P .. 'fin')
     call('HLEN', P .. 'held')
     local n_kept = call('LLEN', P .. 'completed')
-    has_marks = call('HLEN', P .. 'mark') > 0
-    call('HLEN', P .. 'hist')
     local was_due
-    if n_special > 0 then
+    if n_special > 0 or note_end then
+        has_marks = call('HLEN', P .. 'mark') > 0
+        call('HLEN', P .. 'fin')
+        call('HLEN', P .. 'hist')
         was_due = first_due(P)
         call('ZCARD', P .. 'dead')
         call('ZCARD', P .. 'cancelled')
+    else
+        look_plain(P)
+        has_marks = not plain and call('HLEN', P .. 'mark') > 0
     end
 
     local i = 0
@@ -494,6 +496,7 @@ local function op_settle(keys, argv)
     if gate then
         look_at_keys()
     end
+    spread('HSET', P .. 'fin', fin, 1, n_fin) -- the first write; refuses a foreign key itself
     spread('HDEL', P .. 'lease', settled, 1, n_settled)
     for worker, k in pairs(held) do
         call('HINCRBY', P .. 'held', worker, -k)
@@ -504,7 +507,6 @@ local function op_settle(keys, argv)
     if ends then
         set_fields(P .. 'hist', ends.hist, 1, #ends.hist)
     end
-    spread('HSET', P .. 'fin', fin, 1, n_fin)
     if n_done + n_in_packs > 0 then
         write_done(n_kept, tonumber(meta[3] or 0), tonumber(meta[4] or 0))
     end

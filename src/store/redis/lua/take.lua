@@ -14,7 +14,7 @@ local worker, most, was_idle, body_max, budget, seq, ttl, out, next_due -- of th
 
 local function answer_ids(P, lane, fence, ids, bodies, over)
     local hist, list = {}, {}
-    if call('HLEN', P .. 'hist') > 0 then
+    if not plain and call('HLEN', P .. 'hist') > 0 then
         hist = fetch('HMGET', P .. 'hist', ids, 1, #ids)
     end
     for i in pairs(over) do
@@ -111,7 +111,11 @@ local function lease_ids(P, lane, level, ids, meta)
     for i = 1, n do
         kv[2 * i - 1], kv[2 * i] = ids[i], value
     end
-    open_leases(P)
+    if not meta[10] then
+        open_leases(P)
+        call('HSET', P .. 'meta', 'open', 1)
+        meta[10] = '1'
+    end
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
     forget_since(P, ids, 1, n)
@@ -362,7 +366,7 @@ local function take_turns(P, lane, levels, ghosts, meta)
 end
 
 local function take(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate', 'ev')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate', 'ev', 'open')
     check_format(meta[6])
     tell_begin(meta[9])
     if meta[1] or not (meta[2] or meta[8]) then
@@ -370,16 +374,19 @@ local function take(P, lane)
     end
     local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
     K.key_begin(P, meta[8])
-    local due = first_due(P)
     local promoted = 0
-    if due and due <= now then
-        promoted = promote(P, max(most, 100))
-        due = first_due(P)
-    end
-    if due then
-        next_due = min(next_due or due, due)
+    if call('EXISTS', P .. 'scheduled', P .. 'retrying') > 0 then
+        local due = first_due(P)
+        if due and due <= now then
+            promoted = promote(P, max(most, 100))
+            due = first_due(P)
+        end
+        if due then
+            next_due = min(next_due or due, due)
+        end
     end
     call('HLEN', P .. 'pack')
+    look_plain(P)
     meta.known = {}
     local n = gate and take_turns(P, lane, levels, ghosts, meta) or not gate and take_free(P, lane, levels, ghosts, meta, most)
     most = most - n
