@@ -11,6 +11,8 @@
  * the hundred. Failing trips are repeated with backoff, for as long as it takes: outcomes wait in their bounded list,
  * nothing new is taken, leases go on being renewed (C-001, C-002).
  *
+ * Where fast jobs come one by one, trips are kept apart for a moment, so that each carries some (pace.h).
+ *
  * While slots work off runs (slot.c) this thread is never away for long: it looks each millisecond, before it waits in the store too,
  * whether one of them got stuck. During a trip it cannot, but then no outcome could leave either.
  */
@@ -20,6 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/pace.h"
 #include "queue/worker.h"
 
 /* Longest silent wait in the store: a lost bell costs no more. A server's bells are part of its data. */
@@ -42,7 +45,7 @@ struct fetch {
     struct lq_settle settle[LQ_TAKE_MAX];
     size_t n;
     const char *order[LQ_LANES_MAX]; /* queues in the order of this trip */
-    int64_t trip;                    /* moving average of a trip's time */
+    struct lq_pace pace;
     int64_t backoff, logged_at;
     uint64_t n_begun;   /* of the worker, at the last look */
     int64_t stalled_at; /* since when it has been the same */
@@ -68,7 +71,7 @@ static size_t prefetch(const struct fetch *f)
     const struct lade_worker *w = f->w;
     if (w->mean_run == 0)
         return 0; /* nothing is known yet: one for each slot */
-    int64_t cover = LB_MAX(2 * f->trip, TRIP_WORK);
+    int64_t cover = LB_MAX(2 * f->pace.trip, TRIP_WORK);
     int64_t jobs = cover / w->mean_run * w->concurrency;
     return (size_t)LB_MIN(jobs, (int64_t)w->prefetch_max);
 }
@@ -374,13 +377,13 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
         lb_arena_init(&haul->vec.arena);
     lq_worker_order(w, f->order);
     arrange(f);
-    int64_t began = lb_clock_mono();
+    lq_pace_begin(&f->pace, lb_clock_mono(), f->n);
     int rc = lq_settle_take(w->q->store, f->settle, f->n, haul ? &take : NULL,
                             haul ? &haul->vec : NULL, &err);
     if (rc < 0) {
         back_off(f, &err);
     } else {
-        f->trip += (lb_clock_mono() - began - f->trip) / 8;
+        lq_pace_end(&f->pace, lb_clock_mono(), haul && haul->vec.n < n_want);
         f->backoff = 0;
         release_settled(f);
     }
@@ -494,6 +497,9 @@ static void wait_in_store(struct fetch *f, const char *incarnation)
 static bool sleep_until_work(struct fetch *f, size_t *n_want, char *incarnation)
 {
     struct lade_worker *w = f->w;
+    int64_t next = lq_pace_next(&f->pace);
+    if (next > lb_clock_mono())
+        lr_sleep_until(next);
     lr_mutex_lock(&w->lock);
     int64_t linger_until = lb_clock_mono() + LINGER;
     for (;;) {

@@ -147,24 +147,30 @@ void tm_op_put(struct world *w)
     }
 }
 
-/* Jobs as a client makes them: fresh ids that follow each other, in a block of their own or behind the last ones. */
+/*
+ * Jobs as a client makes them: fresh ids that follow each other, in a block of their own or behind the last ones; or apart, as those
+ * of callers who share a commit.
+ */
 void tm_op_put_fresh(struct world *w)
 {
     struct lq_put put[N_SIDES][24];
-    size_t n = 2 + tm_below(w, tm_chance(w, 20) ? 23 : 8);
+    bool apart = tm_chance(w, 50);
+    size_t n = apart ? 1 + tm_below(w, 4) : 2 + tm_below(w, tm_chance(w, 20) ? 23 : 8);
+    size_t span = apart ? 2 * n : n;
     const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
     int level = tm_chance(w, 80) ? LQ_LEVEL_DEFAULT : (int)tm_below(w, LQ_N_LEVELS);
     bool mixed = tm_chance(w, 15);
     struct lb_slice key = tm_draw_key(w);
     int rc[N_SIDES];
     lade_err err[N_SIDES] = {0};
-    if (w->n_blocks == 0 || tm_chance(w, 70) || w->made[w->n_blocks - 1] + n > BLOCK_MAX)
+    if (w->n_blocks == 0 || tm_chance(w, 70) || w->made[w->n_blocks - 1] + span > BLOCK_MAX)
         w->n_blocks += w->n_blocks < N_BLOCKS;
     unsigned block = w->n_blocks - 1;
-    if (w->made[block] + n > BLOCK_MAX)
+    if (w->made[block] + span > BLOCK_MAX)
         return;
-    tm_trace(w, "put %zu fresh in %s, block %u from %u%s, key %.*s", n, queue, block,
-             w->made[block], mixed ? ", levels mixed" : "", (int)key.n, (const char *)key.p);
+    tm_trace(w, "put %zu fresh%s in %s, block %u from %u%s, key %.*s", n, apart ? " apart" : "",
+             queue, block, w->made[block], mixed ? ", levels mixed" : "", (int)key.n,
+             (const char *)key.p);
     for (size_t i = 0; i < n; i++) {
         level = mixed && tm_chance(w, 25) ? (int)tm_below(w, LQ_N_LEVELS) : level;
         put[MODEL][i] = (struct lq_put){.queue = mixed && tm_chance(w, 5) ? tm_queue(0) : queue,
@@ -174,6 +180,7 @@ void tm_op_put_fresh(struct world *w)
                                         .key = mixed ? tm_draw_key(w) : key,
                                         .body = draw_body(w, level)};
         put[STORE][i] = put[MODEL][i];
+        w->made[block] += apart;
     }
     for (int i = 0; i < N_SIDES; i++)
         rc[i] = lq_put(w->s[i], put[i], n, &err[i]);

@@ -9,6 +9,7 @@
  *                         entries and leases (lua/pack.lua), scan and scanp cursors of reclaim, and what only
  *                         grows: enqueued, completed, failed, dead
  *   P jobs          HASH  id -> body, for every job the queue knows that is in no pack
+ *   P in            LIST  "", then jobs that were just put: see lua/inbox.lua
  *   P pack          HASH  name of a pack -> states of its jobs (lua/pack.lua); and "" (lua/lib.lua)
  *   P b:<pack>      STRING its bodies (packs.h); ends by itself, as answers do, until lua/packs_put.lua takes it
  *   P r:<pack>      STRING results of its jobs (lua/pack.lua)
@@ -54,7 +55,7 @@
 #include "base/buf.h"
 #include "store/redis/resp.h"
 
-#define LS_REDIS_FORMAT    2
+#define LS_REDIS_FORMAT    3
 #define LS_REDIS_NS_MAX    128
 #define LS_REDIS_MEMORY_MS INT64_C(180000)
 

@@ -21,6 +21,7 @@
 enum ls_redis_lua {
     LS_REDIS_LUA_PUT = 0,
     LS_REDIS_LUA_PACKS_PUT,
+    LS_REDIS_LUA_GATHER,
     LS_REDIS_LUA_TAKE,
     LS_REDIS_LUA_SETTLE,
     LS_REDIS_LUA_BEGIN,
@@ -112,6 +113,7 @@ struct ls_redis_store {
     uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
     uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
     uint64_t put_seq;                  /* guarded by: admin link */
+    bool some_idle; /* guarded by: admin link; the last put by an inbox met a worker to wake */
     uint64_t settle_tag;               /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
     char telling[LS_REDIS_TELLING_MAX]

@@ -150,8 +150,9 @@ end
 local function op_act(keys, argv)
     begin()
     P, verb = prefix(keys[1]), argv[1]
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels')
     check_format(meta[1])
+    drain(P, meta[5])
     K.key_begin(P, meta[3])
     tell_begin(meta[4])
     for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do

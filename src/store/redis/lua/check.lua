@@ -99,6 +99,17 @@ local function walk(key, list, where)
     until #ids < SLICE
 end
 
+local function check_inbox()
+    if (call('LINDEX', P .. 'in', 0) or '') ~= '' then
+        report('the inbox does not begin with its mark')
+    end
+    for id in pairs(look_into_inbox(P) or {}) do
+        if jobs[id] or find_in_pack(P, id) then
+            report('job %s is in the inbox and elsewhere', id)
+        end
+    end
+end
+
 local function check_leases()
     local all = call('HGETALL', P .. 'lease')
     for i = 1, #all, 2 do
@@ -307,6 +318,7 @@ local function op_check(keys, argv)
             stand(id, set)
         end
     end
+    check_inbox()
     check_leases()
     check_keys(meta[8], meta[9])
     check_records()

@@ -25,12 +25,14 @@ local function op_count(keys, argv)
     for i = 1, #levels do
         ready = ready + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
     end
+    local _, inbox, n_inbox = look_into_inbox(P)
+    n_inbox = n_inbox or 0
     local extra_ready, extra_active, extra_done = tonumber(meta[10] or 0), tonumber(meta[11] or 0), tonumber(meta[12] or 0)
-    local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready + tonumber(meta[13] or 0),
+    local out = {now, call('ZCARD', P .. 'scheduled'), ready - ghosts + extra_ready + tonumber(meta[13] or 0) + n_inbox,
                  max(call('HLEN', P .. 'lease') - 1, 0) + extra_active,
                  call('ZCARD', P .. 'retrying'), call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + extra_done,
                  call('ZCARD', P .. 'dead'), call('ZCARD', P .. 'cancelled'), meta[5] and 1 or 0,
-                 tonumber(meta[6] or 0), tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),
+                 tonumber(meta[6] or 0) + n_inbox, tonumber(meta[7] or 0), tonumber(meta[8] or 0), tonumber(meta[9] or 0),
                  call('ZCOUNT', P .. 'workers', now, '+inf'),
                  tonumber(match(meta[14] or '', '^%S+ %S+ %S+ %S+ (%S+)') or 0)}
 
@@ -51,6 +53,10 @@ local function op_count(keys, argv)
                 break
             end
         end
+    end
+    for _, ids in pairs(inbox or {}) do
+        out[#out + 1] = ids[1]
+        out[#out + 1] = 0
     end
     return out
 end

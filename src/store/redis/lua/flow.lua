@@ -134,22 +134,15 @@ local function put_lane(P, lane)
         make_queue(P)
         call('SADD', flow_ns .. 'queues', lane.queue)
     end
-    local levels, ready = meta[2] or '', 0
+    local _, levels = drain(P, meta[2] or '')
+    local ready, used = 0, {}
     for level in pairs(lane.lists) do
-        levels = find(levels, level, 1, true) and levels or levels .. level
+        used[level] = true
     end
     for k = 1, #lane.due, 2 do
-        local level = format('%d', lane.due[k] % 1 * 16)
-        levels = find(levels, level, 1, true) and levels or levels .. level
+        used[format('%d', lane.due[k] % 1 * 16)] = true
     end
-    if levels ~= meta[2] then
-        local sorted = {}
-        for c in gmatch(levels, '.') do
-            sorted[#sorted + 1] = c
-        end
-        sort(sorted)
-        call('HSET', P .. 'meta', 'levels', concat(sorted))
-    end
+    add_levels(P, levels, used)
     if lane.longest > 65536 and lane.longest > tonumber(meta[4] or 0) then
         call('HSET', P .. 'meta', 'big', lane.longest)
     end

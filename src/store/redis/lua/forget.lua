@@ -10,7 +10,7 @@ local function op_forget(keys, argv)
         return 1
     end
     check_format(meta[1])
-    if call('HLEN', P .. 'jobs') > 0 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
+    if call('HLEN', P .. 'jobs') > 0 or call('LLEN', P .. 'in') > 1 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
         return 2
     end
     heed_all(P)
@@ -18,7 +18,7 @@ local function op_forget(keys, argv)
     for _, key in ipairs(call('ZRANGE', P .. 'ttl', 0, -1)) do
         call('DEL', P .. 'u:' .. key)
     end
-    for _, name in ipairs({'meta', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'ev', 'key', 'keys', 'knames', 'kring', 'ktime', 'kpark',
+    for _, name in ipairs({'meta', 'in', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'ev', 'key', 'keys', 'knames', 'kring', 'ktime', 'kpark',
                             'kaway'}) do
         call('DEL', P .. name)
     end

@@ -14,7 +14,7 @@ local byte, sub, find, match, gmatch, format, rep, concat, sort
 local floor, min, max, huge
 local now_us, now -- of the server, when the call began
 
-local FORMAT = 2
+local FORMAT = 3
 local SLICE = 1000 -- even, for pairs
 
 local function begin_bare()

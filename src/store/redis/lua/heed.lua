@@ -54,7 +54,11 @@ local function state_of(P, id)
         return 'r'
     end
     local p, _, is = find_in_pack(P, id)
-    return p and sub(is, 1, 1)
+    if p then
+        return sub(is, 1, 1)
+    end
+    local inbox = look_into_inbox(P)
+    return inbox and inbox[id] and 'r'
 end
 
 -- percent, at, lines, text

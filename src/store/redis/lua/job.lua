@@ -5,7 +5,7 @@
 -- behind its ghosts, since jobs leave at the head and come back at the tail. meta.gr and meta.gc count the ghosts of
 -- ready and of completed.
 
--- Of the queue at hand: no job has a history, a lock, a note of since when it waits, or a mark, so nothing of the kind needs to be
+-- Of the queue at hand: no job has a history, a lock, a note of since when it waits, a mark, or has said anything, so nothing of the kind needs to be
 -- looked for. Whoever sets it does so before anything of the kind can come up in the same call.
 local plain
 
@@ -16,7 +16,7 @@ local function begin()
 end
 
 local function look_plain(P)
-    plain = call('EXISTS', P .. 'hist', P .. 'uk', P .. 'since', P .. 'mark', P .. 'key') == 0
+    plain = call('EXISTS', P .. 'hist', P .. 'uk', P .. 'since', P .. 'mark', P .. 'said', P .. 'key') == 0
 end
 
 -- Makes an entry of one list a ghost.
@@ -164,7 +164,7 @@ local function drop(P, ids, a, b)
     if locks then
         spread('HDEL', P .. 'uk', ids, a, b)
     end
-    if call('HLEN', P .. 'said') > 0 then
+    if not plain and call('HLEN', P .. 'said') > 0 then
         for i = a, b do
             if call('HDEL', P .. 'said', ids[i]) == 1 then
                 call('DEL', P .. 'log:' .. ids[i])
@@ -268,9 +268,9 @@ local function promote(P, n)
     return done
 end
 
--- Ready jobs without keys; meta.gr and meta.xr of before this script, or nil.
+-- Ready jobs without keys, and of those in the inbox about how many; meta.gr and meta.xr of before this script, or nil.
 local function count_ready(P, levels, gr, xr)
-    local n = 0
+    local n = floor(call('LLEN', P .. 'in') / 2)
     for i = 1, #levels do
         n = n + call('LLEN', P .. 'ready:' .. sub(levels, i, i))
     end

@@ -36,15 +36,18 @@ local function level_of(body)
 end
 
 local function check_format(v)
-    if v and tonumber(v) ~= FORMAT then
+    if v and tonumber(v) ~= FORMAT and tonumber(v) ~= 2 then -- 2: no inbox yet
         refuse('LADEFORMAT ' .. tostring(v))
     end
 end
 
--- The hash of packs has one field that is none, so that it is a table (make_table) from the beginning.
-local function make_queue(P)
+-- The hash of packs has one field that is none, so that it is a table (make_table) from the beginning. v: the format it had.
+local function make_queue(P, v)
     call('HSET', P .. 'meta', 'v', FORMAT)
-    call('HSET', P .. 'pack', '', rep('-', 65))
+    call('RPUSH', P .. 'in', '')
+    if not v then
+        call('HSET', P .. 'pack', '', rep('-', 65))
+    end
 end
 
 -- list[a..b] as the arguments of a command that only writes.

@@ -10,6 +10,9 @@
 local function op_packs_put(keys, argv)
     begin_bare()
     local P = sub(keys[1], 1, -5)
+    if call('LLEN', P .. 'in') > 1 then
+        drain(P, call('HGET', keys[1], 'levels')) -- comes first
+    end
     local level, m = argv[5], tonumber(argv[6])
     local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev')
     if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) or meta[6] then

@@ -109,13 +109,29 @@ local function page_one(list, key, ghosts, offset, last)
     return true
 end
 
-local function page_list(lists, key_of, ghosts)
+-- The same for ids of the inbox, which stand behind those of the list: from behind the job `last`, when that is one of them.
+local function page_inbox(list, ids, last)
+    local on = true
+    for k = 1, #ids do
+        on = on and ids[k] ~= last
+    end
+    for k = 1, #ids do
+        if on and not add_job(list, 0, ids[k]) then
+            return false
+        end
+        on = on or ids[k] == last
+    end
+    return true
+end
+
+local function page_list(lists, key_of, ghosts, bodies, inbox)
     local list, offset, id = match(place, '^(.):(%d+):(.*)$')
     for i = 1, #lists do
         local l = sub(lists, i, i)
         if not list or l >= list then
             local last = l == list and id or nil
-            if not page_one(l, key_of(l), ghosts, tonumber(offset), last) then
+            if not (last and bodies[last]) and not page_one(l, key_of(l), ghosts, tonumber(offset), last) or
+               inbox[l] and not page_inbox(l, inbox[l], last) then
                 return
             end
         end
@@ -184,13 +200,18 @@ local function op_page(keys, argv)
     check_format(meta[1])
     if state == 'ready' then
         if byte(place) ~= KEYED then
-            page_list(meta[2] or '', function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0))
+            local bodies, inbox = look_into_inbox(P)
+            local levels = meta[2] or ''
+            for l = 0, inbox and 8 or -1 do
+                levels = find(levels, l, 1, true) and levels or levels .. l
+            end
+            page_list(sort_letters(levels), function(l) return P .. 'ready:' .. l end, tonumber(meta[3] or 0), bodies or {}, inbox or {})
         end
         if meta[5] and (byte(place) == KEYED or out[1] == 1) then
             page_keys()
         end
     elseif state == 'completed' then
-        page_list('c', function() return P .. 'completed' end, tonumber(meta[4] or 0))
+        page_list('c', function() return P .. 'completed' end, tonumber(meta[4] or 0), {}, {})
     else
         page_set(P .. state)
     end

@@ -42,7 +42,8 @@ local function op_purge(keys, argv)
     local n = 0
     heed_all(P) -- they look when this is done
     if state == 'ready' then
-        local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
+        local _, levels = drain(P, meta[2] or '')
+        local ghosts = tonumber(meta[3] or 0)
         for i = 1, #levels do
             while n < most do
                 local popped, got = pop(P, sub(levels, i, i), min(most - n, SLICE), ghosts)

@@ -94,10 +94,9 @@ local function look_group(P, argv, from)
 end
 
 -- The same as look, for a lane of packs.
-local function look_packed(P, argv, n, n_groups)
+local function look_packed(P, argv, n, n_groups, meta, drained)
     local p = {P = P, n = n, lists = {}, due = {}, locks = {}, groups = {}}
-    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate', 'ev')
-    check_format(p.meta[1])
+    p.meta, p.drained = meta, drained
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'pack')
     for i = 1, n_groups do
@@ -156,14 +155,13 @@ local function write_keys(p)
 end
 
 -- Reads what lane `lane` will need and decides about each job.
-local function look(P, argv, lane, n, special, untimed, plain)
+local function look(P, argv, lane, n, special, untimed, plain, meta, drained)
     local p = {P = P, keyed = {}, key_kv = {}, first = at, last = at + 2 * n - 1, kv = argv, due = {}, locks = {}, lists = {}, n = n}
     local ids = {}
     for i = 1, n do
         ids[i] = argv[at + 2 * i - 2]
     end
-    p.meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'gate', 'ev')
-    check_format(p.meta[1])
+    p.meta, p.drained = meta, drained
     local known = {}
     if byte(plain) == 102 then
         plain = sub(plain, 2)
@@ -244,24 +242,6 @@ local function look(P, argv, lane, n, special, untimed, plain)
     return p
 end
 
-local function add_levels(p)
-    local levels = p.meta[2] or ''
-    local known = levels
-    for level in pairs(p.lists) do
-        if not find(levels, level, 1, true) then
-            levels = levels .. level
-        end
-    end
-    if levels ~= known then
-        local sorted = {}
-        for c in gmatch(levels, '.') do
-            sorted[#sorted + 1] = c
-        end
-        sort(sorted)
-        call('HSET', p.P .. 'meta', 'levels', concat(sorted))
-    end
-end
-
 -- The events of a lane: those that wait now.
 local function tell_put(p)
     local late = {}
@@ -289,20 +269,23 @@ end
 
 local function write(p, longest, queues)
     local P = p.P
-    if not p.meta[1] then
-        make_queue(P)
+    if tonumber(p.meta[1]) ~= FORMAT then
+        make_queue(P, p.meta[1])
         call('SADD', queues, match(P, '{([^}]*)}:$'))
     end
-    if p.n == 0 then
+    if not p.meta[6] and call('EXISTS', P .. 'in') == 0 then
+        call('RPUSH', P .. 'in', '') -- there was none while events were kept
+    end
+    if p.n == 0 and p.drained == 0 then
         return
     end
-    add_levels(p)
+    add_levels(P, p.meta[2] or '', p.lists)
     if longest > tonumber(p.meta[4] or 0) then
         call('HSET', P .. 'meta', 'big', longest)
     end
-    local ready = 0
+    local ready = p.drained
     if p.groups then
-        ready = write_groups(p)
+        ready = ready + write_groups(p)
     else
         spread('HSET', P .. 'jobs', p.kv, p.first, p.last)
     end
@@ -349,12 +332,25 @@ local function read_special(argv, from, n)
     return special
 end
 
+-- What is in the inbox comes first.
+local function open_lane(key)
+    local P, meta = prefix(key), call('HMGET', key, 'v', 'levels', 'paused', 'big', 'gate', 'ev')
+    check_format(meta[1])
+    local drained
+    drained, meta[2] = drain(P, meta[2])
+    return P, meta, drained
+end
+
 local function op_put(keys, argv)
     begin()
     local client, seq, ttl = argv[1], argv[2], argv[4]
     local token = prefix(keys[2]) .. 'put:' .. client
     dup, at, used = {}, 5, {}
     if argv[3] == '1' then
+        local P, meta, drained = open_lane(keys[2])
+        if drained > 0 and not meta[3] then
+            ring(P, drained)
+        end
         local known = call('GET', token)
         if known then
             local n, rest = match(known, '^(%d+)(.*)$')
@@ -366,16 +362,16 @@ local function op_put(keys, argv)
     call('SCARD', keys[1])
     local plan, longest = {}, {}
     for lane = 1, #keys - 1 do
-        local P = prefix(keys[lane + 1])
+        local P, meta, drained = open_lane(keys[lane + 1])
         local n, n_special = tonumber(argv[at]), tonumber(argv[at + 4])
         longest[lane] = tonumber(argv[at + 1])
         local untimed, how = argv[at + 2] == '1', argv[at + 3]
         at = at + 5
         if how == 'p' then
-            plan[lane] = look_packed(P, argv, n, n_special)
+            plan[lane] = look_packed(P, argv, n, n_special, meta, drained)
         else
             local special = n_special > 0 and read_special(argv, at + 2 * n, n_special)
-            plan[lane] = look(P, argv, lane, n, special, untimed, how)
+            plan[lane] = look(P, argv, lane, n, special, untimed, how, meta, drained)
             at = at + 2 * n + 7 * n_special
             packs = {}
         end

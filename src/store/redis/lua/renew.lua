@@ -30,6 +30,9 @@ local function op_renew(keys, argv)
     for lane = 2, #keys do
         local P = prefix(keys[lane])
         call('ZADD', P .. 'workers', now + lease, worker)
+        if call('LLEN', P .. 'in') > 1 and call('EXISTS', P .. 'idle') == 1 and call('HEXISTS', P .. 'meta', 'paused') == 0 then
+            ring(P, 1) -- for a put that died before it woke somebody
+        end
         local first = first_due(P)
         due = first and min(due or first, first) or due
         local first_two = call('ZRANGE', P .. 'workers', 0, 1, 'WITHSCORES')

@@ -5,7 +5,7 @@
 -- Answers for each id, until the bytes are used up: {} or {state, body, history or null, lock or null, where, until,
 -- worker's description or null}. state: s r a t c d x as scheduled, ready, active, retrying, completed, dead, cancelled;
 -- where: the score, the lease or the record of the end.
-local P, workers, budget -- of the call at hand
+local P, workers, budget, inbox -- of the call at hand
 
 -- The record of a lease, whose state is "fence level worker", and what is known of its worker.
 local function worker_of(lease)
@@ -18,7 +18,10 @@ end
 local function packed_row(id)
     local p, place, is = find_in_pack(P, id)
     if not p then
-        return {}
+        inbox = inbox or look_into_inbox(P) or {}
+        local body = inbox[id]
+        budget = budget - (body and #body or 0)
+        return body and {'r', body, false, false, '', 0, false} or {}
     end
     local body, state = body_of(P, p, place), sub(is, 1, 1)
     local where, till, name = '', 0, false
@@ -64,7 +67,7 @@ end
 
 local function op_rows(keys, argv)
     begin()
-    P, workers, budget = prefix(keys[2]), keys[1], tonumber(argv[1])
+    P, workers, budget, inbox = prefix(keys[2]), keys[1], tonumber(argv[1]), nil
     local out = {}
     for i = 2, #argv do
         if budget <= 0 then
@@ -72,5 +75,6 @@ local function op_rows(keys, argv)
         end
         out[#out + 1] = row(argv[i])
     end
+    inbox = nil -- the library stays
     return out
 end

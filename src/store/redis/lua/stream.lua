@@ -5,7 +5,7 @@
 local function op_stream(keys, argv)
     begin()
     local P = prefix(keys[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'ev')
+    local meta = call('HMGET', P .. 'meta', 'v', 'ev', 'levels')
     check_format(meta[1])
     want(P .. 'ev', 'stream')
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
@@ -23,6 +23,8 @@ local function op_stream(keys, argv)
             call('HSET', P .. 'meta', 'evn', base)
         end
         call('HSET', P .. 'meta', 'ev', argv[1])
+        drain(P, meta[3]) -- and no inbox: each put says what it did
+        call('DEL', P .. 'in')
     end
     heed_one(P, '')
     return 0

@@ -372,7 +372,8 @@ local function take(P, lane)
     if meta[1] or not (meta[2] or meta[8]) then
         return
     end
-    local levels, ghosts = meta[2] or '', tonumber(meta[3] or 0)
+    local _, levels = drain(P, meta[2] or '')
+    local ghosts = tonumber(meta[3] or 0)
     K.key_begin(P, meta[8])
     local promoted = 0
     if call('EXISTS', P .. 'scheduled', P .. 'retrying') > 0 then
