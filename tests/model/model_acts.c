@@ -375,10 +375,10 @@ static const struct {
     unsigned weight;
 } ops[] = {
     {tm_op_put, 18},  {tm_op_put_fresh, 12}, {tm_op_settle_run, 8}, {tm_op_settle_take, 38},
-    {op_renew, 10},   {op_join, 3},         {op_leave, 1},         {op_die, 3},
-    {op_reclaim, 5},  {op_begin, 3},        {op_act, 10},          {op_purge, 2},
-    {op_redrive, 3},  {op_pause, 4},        {op_promote, 6},       {op_trim, 3},
-    {op_step, 6},     {op_forget, 2},       {op_note, 4},          {tm_op_change, 5},
+    {op_renew, 10},   {op_join, 3},          {op_leave, 1},         {op_die, 3},
+    {op_reclaim, 5},  {op_begin, 3},         {op_act, 10},          {op_purge, 2},
+    {op_redrive, 3},  {op_pause, 4},         {op_promote, 6},       {op_trim, 3},
+    {op_step, 6},     {op_forget, 2},        {op_note, 4},          {tm_op_change, 5},
     {tm_op_limit, 4}, {tm_op_pause_key, 3},
 };
 

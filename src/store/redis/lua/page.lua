@@ -41,11 +41,40 @@ local function start_of(key, offset, id)
     return found or 0, not found
 end
 
--- Of several entries of one id only the last can be the true one, and only when there are more of them than ghosts.
-local function is_true(key, list, id, index)
-    if call('HEXISTS', P .. 'ghost', list .. id) == 0 then
-        return true
+-- Which of these entries may stand for nothing, by place: true where the job is elsewhere or gone, so that all entries of it are
+-- ghosts; false where it is here, so that one of them is not.
+local function look_at_ghosts(list, entries)
+    local keys, ids, at, maybe = {}, {}, {}, {}
+    for j = 1, #entries do
+        keys[j] = list .. entries[j]
     end
+    local counts = fetch('HMGET', P .. 'ghost', keys, 1, #keys)
+    for j = 1, #entries do
+        if counts[j] then
+            ids[#ids + 1], at[#at + 1] = entries[j], j
+        end
+    end
+    if #ids == 0 then
+        return maybe
+    end
+    local fins = fetch('HMGET', P .. 'fin', ids, 1, #ids)
+    if list == 'c' then
+        for k = 1, #ids do
+            maybe[at[k]] = not fins[k] or byte(fins[k]) ~= DONE_BYTE
+        end
+        return maybe
+    end
+    local leases = fetch('HMGET', P .. 'lease', ids, 1, #ids)
+    local later, again = fetch('ZMSCORE', P .. 'scheduled', ids, 1, #ids), fetch('ZMSCORE', P .. 'retrying', ids, 1, #ids)
+    for k = 1, #ids do
+        maybe[at[k]] = (fins[k] or leases[k] or later[k] or again[k] or call('HEXISTS', P .. 'jobs', ids[k]) == 0) and true or false
+    end
+    return maybe
+end
+
+-- Of several entries of one id only the last can be the true one, and only when there are more of them than ghosts. (This costs time
+-- in proportion to the list, for jobs only that left it and came back while entries of before are still in it.)
+local function is_true(key, list, id, index)
     if call('LPOS', key, id, 'RANK', -1) ~= index then
         return false
     end
@@ -91,12 +120,13 @@ local function page_one(list, key, ghosts, offset, last)
     local entries
     repeat
         entries = call('LRANGE', key, at, at + WINDOW - 1)
+        local maybe = ghosts > 0 and look_at_ghosts(list, entries) or {}
         for j = 1, #entries do
             local entry, index, goes_on = entries[j], at + j - 1, true
             local behind = not lost and (place_of(last) or 0) + 1
             if is_run(entry) then
                 goes_on = add_run(list, kind, index, entry, behind or 0)
-            elseif not behind and (ghosts <= 0 or is_true(key, list, entry, index)) then
+            elseif not behind and (maybe[j] == nil or (maybe[j] == false and is_true(key, list, entry, index))) then
                 goes_on = add_job(list, index, entry)
             end
             lost = true
