@@ -301,6 +301,40 @@ static void largest_calls_work(void **state)
     lb_free(it);
 }
 
+static void kill_all(struct lq_store *s, const char *prefix, size_t n)
+{
+    char id[SRIG_BATCH][32];
+    struct lb_slice slice[SRIG_BATCH];
+    int outcome[SRIG_BATCH];
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(id[i], sizeof(id[i]), "%s%zu", prefix, i);
+        slice[i] = lb_slice_str(id[i]);
+    }
+    WANT(0, s->ops->act(s, "q", LADE_JOB_KILL, slice, n, outcome, &rig.err));
+}
+
+/* What has left a list by hand is no work for who lists it: no search of the list for each. */
+static void listing_does_not_search_for_what_was_killed(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    for (int i = 0; i < 20; i++) {
+        char prefix[16];
+        (void)snprintf(prefix, sizeof(prefix), "k%d-", i);
+        srig_put(s, prefix, 50);
+        kill_all(s, prefix, 50);
+    }
+    srig_put(s, "left", 5);
+    (void)srig_ask("CONFIG RESETSTAT");
+    struct lq_row_vec rows = {0};
+    lade_cursor cursor = {0};
+    WANT(0, s->ops->list(s, "q", LADE_STATE_READY, &cursor, 20, &rows, &rig.err));
+    assert_int_equal(rows.n, 5);
+    assert_memory_equal(rows.row[0].id.p, "left0", 5);
+    lb_arena_fini(&rows.arena);
+    assert_null(strstr(srig_ask("INFO commandstats"), "cmdstat_lpos:"));
+}
+
 /* server ---------------------------------------------------------------------------------------------------------- */
 
 /* chasqui 23 */
@@ -417,6 +451,7 @@ int main(void)
         SRIG_TEST(body_over_the_limit_of_the_server_is_refused_before_it_is_sent),
         SRIG_TEST(take_is_bounded_in_bytes_too),
         SRIG_TEST(largest_calls_work),
+        SRIG_TEST(listing_does_not_search_for_what_was_killed),
         SRIG_TEST(scripts_the_server_forgot_are_loaded_again),
         SRIG_TEST(connections_are_as_many_as_documented),
         SRIG_TEST(departed_workers_leave_nothing_behind),
