@@ -145,7 +145,8 @@ static void assert_wakes(const char *worker, bool wakes)
 {
     EXPECT(wakes ? 0 : LADE_EMPTY,
            ct.s->ops->wait(ct.s, worker, ct_lanes("q"),
-                           lb_deadline_in(wakes ? 20 * LADE_SECOND : 20 * LADE_MILLISECOND), &ct.err));
+                           lb_deadline_in(wakes ? 20 * LADE_SECOND : 20 * LADE_MILLISECOND),
+                           &ct.err));
 }
 
 static void singles_wake_as_many_workers_as_there_are_jobs(void **state)
