@@ -335,7 +335,9 @@ static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
 
 #define INBOX_JOBS  32    /* of one put */
 #define INBOX_BYTES 16384 /* of their bodies */
-#define INBOX_LONG  300   /* elements: then it is emptied, by who has put the last */
+#define INBOX_MISSES \
+    7 /* in a row, as of queues that keep events and so have none: after the k-th 2^(k-1) - 1 puts go the general way at once */
+#define INBOX_LONG 300 /* elements: then it is emptied, by who has put the last */
 
 static bool fits_inbox(const struct put_call *pc)
 {
@@ -489,8 +491,11 @@ static int finish_inbox(struct put_call *pc, struct ls_redis_conn *c, lade_err *
     int64_t length = ls_redis_read_int(&cur), idle = ls_redis_read_int(&next);
     if (cur.bad || next.bad)
         return ls_redis_conn_fail_reply(c, "put", err);
-    if (length == 0)
+    s->inbox_misses = length == 0 ? LB_MIN(s->inbox_misses + 1, INBOX_MISSES) : 0;
+    if (length == 0) {
+        s->inbox_rest = (1U << s->inbox_misses) / 2 - 1;
         return LADE_NOT_FOUND;
+    }
     bool told = s->some_idle;
     s->some_idle = idle != 0;
     if (length > INBOX_LONG || (idle && !told)) {
@@ -545,6 +550,10 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         pc.inbox = fits_inbox(&pc);
         pc.quick = is_quick(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
+        if (pc.inbox && pc.s->inbox_rest > 0) {
+            pc.s->inbox_rest--;
+            pc.inbox = pc.quick = false;
+        }
         rc = run_put(&pc, &ask, err);
         if (rc == 0)
             rc = ls_redis_replicate(pc.s, pc.s->admin.conn, "put", err);

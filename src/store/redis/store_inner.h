@@ -113,8 +113,9 @@ struct ls_redis_store {
     uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
     uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
     uint64_t put_seq;                  /* guarded by: admin link */
-    bool some_idle; /* guarded by: admin link; the last put by an inbox met a worker to wake */
-    uint64_t settle_tag;               /* guarded by: work link */
+    unsigned inbox_misses, inbox_rest; /* guarded by: admin link; op_put.c */
+    bool some_idle;      /* guarded by: admin link; the last put by an inbox met a worker to wake */
+    uint64_t settle_tag; /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
     char telling[LS_REDIS_TELLING_MAX]
                 [LADE_NAME_MAX + 1]; /* guarded by: work link; queues with events */

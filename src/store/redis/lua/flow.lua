@@ -127,6 +127,8 @@ local function launch(f, node, text)
     f.set[node], f.changed = '1', true
 end
 
+local put_gathered
+do
 local function put_lane(P, lane)
     local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'ev')
     check_format(meta[1])
@@ -163,11 +165,12 @@ local function put_lane(P, lane)
     end
 end
 
-local function put_gathered()
+function put_gathered()
     for k = 1, #flow_order do
         put_lane(flow_order[k], flow_lanes[flow_order[k]])
     end
     flow_lanes, flow_order = {}, {}
+end
 end
 
 -- jobs of flows, which are never in packs ---------------------------------------------------------------------------
@@ -266,6 +269,8 @@ local function count_failed(f, by)
     call('HINCRBY', f.F, 'failed', by)
 end
 
+local change
+do
 local function pass(f, node, next)
     for text, many in gmatch(next, '(%d+)(%+?)') do
         if many == '' or call('HINCRBY', f.F, 'w' .. text, -1) == 0 then
@@ -299,7 +304,7 @@ local function fail_flow(f)
 end
 
 -- From one state to another, as queue/flow.h has it.
-local function change(f, node, to, policy, next)
+function change(f, node, to, policy, next)
     local from = step_state(f, node)
     local passes = (from ~= '2' and from ~= '5') and (to == '2' or to == '5')
     local was_down, is_down = from == '3' or from == '4', to == '3' or to == '4'
@@ -317,6 +322,7 @@ local function change(f, node, to, policy, next)
     if is_down and policy == '1' and numbers_of(f).state == '0' then
         fail_flow(f)
     end
+end
 end
 
 -- The job ended: how is 2 completed, 3 dead, 4 cancelled. Any id.

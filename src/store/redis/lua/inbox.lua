@@ -6,6 +6,8 @@
 -- emptied (op_put.c), so that it stays short though nobody works.
 --
 -- The answer of such a put is remembered when the inbox is emptied: a repeat empties it before it asks what is remembered.
+local sort_letters, add_levels, drain, look_into_inbox
+do
 local INBOX_MS = 180000 -- LS_REDIS_MEMORY_MS
 
 -- What its first elements are: {id, body, id, body, ...}, by level {id, id, ...}, the tokens by client, how many these were, and
@@ -40,7 +42,7 @@ local function read_inbox(P, from)
     return kv, lists, tokens, n, #all == SLICE
 end
 
-local function sort_letters(text)
+function sort_letters(text)
     local sorted = {}
     for c in gmatch(text, '.') do
         sorted[#sorted + 1] = c
@@ -50,7 +52,7 @@ local function sort_letters(text)
 end
 
 -- Notes levels of these lists as in use; in_use: those before. Returns all.
-local function add_levels(P, in_use, lists)
+function add_levels(P, in_use, lists)
     local all = in_use
     for level in pairs(lists) do
         if not find(all, level, 1, true) then
@@ -65,7 +67,7 @@ local function add_levels(P, in_use, lists)
 end
 
 -- Empties it into the lists. in_use: meta.levels. Returns how many jobs that were, and the levels in use now.
-local function drain(P, in_use)
+function drain(P, in_use)
     local jobs = 0
     repeat
         local kv, lists, tokens, n, more = read_inbox(P, 1)
@@ -95,7 +97,7 @@ local function drain(P, in_use)
 end
 
 -- For those who only look: bodies by id, ids by level in their order, and how many; nil when it is empty.
-local function look_into_inbox(P)
+function look_into_inbox(P)
     local from, bodies, all, jobs = 1, {}, {}, 0
     repeat
         local kv, lists, _, n, more = read_inbox(P, from)
@@ -116,4 +118,5 @@ local function look_into_inbox(P)
     if jobs > 0 then
         return bodies, all, jobs
     end
+end
 end

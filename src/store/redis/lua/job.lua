@@ -5,16 +5,8 @@
 -- behind its ghosts, since jobs leave at the head and come back at the tail. meta.gr and meta.gc count the ghosts of
 -- ready and of completed.
 
--- Of the queue at hand: no job has a history, a lock, a note of since when it waits, a mark, or has said anything, so nothing of the kind needs to be
+-- plain: of the queue at hand no job has a history, a lock, a note of since when it waits, a mark, or has said anything, so nothing of the kind needs to be
 -- looked for. Whoever sets it does so before anything of the kind can come up in the same call.
-local plain
-
-local begin_marked = begin
-local function begin()
-    begin_marked()
-    plain = false
-end
-
 local function look_plain(P)
     plain = call('EXISTS', P .. 'hist', P .. 'uk', P .. 'since', P .. 'mark', P .. 'said', P .. 'key') == 0
 end
@@ -44,6 +36,8 @@ local function lay(P, list, id)
     return true
 end
 
+local pop
+do -- its own helpers take no place among the 200 (head.lua)
 -- Entries go back to the head: got[from..], and in front of them `rest`.
 local function put_back(key, got, from, rest)
     local back = {}
@@ -82,7 +76,7 @@ end
 
 -- Pops up to n jobs of a list ("0".."8" or "c"); ghosts: how many there may be among them. Returns ids, and {p, from, to}
 -- for jobs of packs, in order, the number of jobs, and whether some are of packs.
-local function pop(P, list, n, ghosts)
+function pop(P, list, n, ghosts)
     local key, kind = P .. 'ready:' .. list, 'r'
     if list == 'c' then
         key, kind = P .. 'completed', 'c'
@@ -118,6 +112,7 @@ local function pop(P, list, n, ghosts)
         looked = looked + #got
     end
     return out, have, packed
+end
 end
 
 -- Releases the unique locks of jobs that were taken (started) or ended: those held until then, and never TTL ("2").

@@ -22,10 +22,13 @@ local PLUS, READY_BYTE, DONE_BYTE = 43, 114, 99
 local packs -- of the queue at work, by name, false when there is none; flush writes those that changed
 local extra -- what flush adds to meta.xr, xa, xc
 
+local plain -- job.lua
+
 local begin_plain = begin
 local function begin()
     begin_plain()
     packs, extra = {}, {r = 0, a = 0, c = 0}
+    plain = false
 end
 
 -- The place in its pack that an id names, or nil.

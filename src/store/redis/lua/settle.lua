@@ -10,7 +10,7 @@
 --
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
-local COMPLETED, RETRYING, SCHEDULED, READY, DEAD, CANCELLED, GONE, THROTTLED = '0', '1', '2', '3', '4', '5', '6', '7'
+local TO = {COMPLETED = '0', RETRYING = '1', SCHEDULED = '2', READY = '3', DEAD = '4', CANCELLED = '5', GONE = '6', THROTTLED = '7'}
 local MEANS = {['1'] = 5, ['3'] = 1, ['4'] = 6, ['5'] = 7, ['7'] = 1, -- events of ends
                x = 'exhausted', k = 'killed', q = 'quarantined', u = 'unrecoverable'}
 
@@ -120,29 +120,29 @@ end
 
 local function settle_special(id, sp, level)
     local to, reason = sp.to, sp.reason
-    local mark = has_marks and to ~= COMPLETED and call('HGET', P .. 'mark', id)
+    local mark = has_marks and to ~= TO.COMPLETED and call('HGET', P .. 'mark', id)
     if mark then
-        to, reason = mark == 'k' and DEAD or CANCELLED, mark == 'k' and 'k' or ' '
+        to, reason = mark == 'k' and TO.DEAD or TO.CANCELLED, mark == 'k' and 'k' or ' '
     end
-    if telling and to ~= COMPLETED then
+    if telling and to ~= TO.COMPLETED then
         tell_settled(id, MEANS[to], not mark, MEANS[reason])
     end
     if sp.failed then
         ends.n_failed = ends.n_failed + 1
     end
-    if sp.history and to ~= GONE then
+    if sp.history and to ~= TO.GONE then
         local hist = ends.hist
         hist[#hist + 1] = id
         hist[#hist + 1] = sp.history
     end
-    if to == COMPLETED then
+    if to == TO.COMPLETED then
         complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result, sp.result)
-    elseif to == RETRYING then
+    elseif to == TO.RETRYING then
         delay(ends.retrying, id, level, sp.delay)
-    elseif to == SCHEDULED then
+    elseif to == TO.SCHEDULED then
         delay(ends.scheduled, id, level, sp.delay)
-    elseif to == READY or to == THROTTLED then
-        if to == THROTTLED then
+    elseif to == TO.READY or to == TO.THROTTLED then
+        if to == TO.THROTTLED then
             ends.throttled = ends.throttled or {}
             ends.throttled[#ends.throttled + 1] = {id, tonumber(sp.delay)}
         end
@@ -150,10 +150,10 @@ local function settle_special(id, sp, level)
         ends.ready[level] = list
         list[#list + 1] = id
         ends.n_ready = ends.n_ready + 1
-    elseif to == DEAD then
+    elseif to == TO.DEAD then
         ends.n_dead = ends.n_dead + 1
         finish(ends.dead, id, 'd', level, reason)
-    elseif to == CANCELLED then
+    elseif to == TO.CANCELLED then
         finish(ends.cancelled, id, 'x', level, ' ')
     else
         ends.gone[#ends.gone + 1] = id
@@ -232,7 +232,7 @@ local function settle_loose(index, name, from, to, fence, results)
         local level, worker = match(own[k] or '', '^' .. fence .. ' (.)(%w+)')
         if level then
             local _, result = cut_results(results, from + k - 1, from + k)
-            settle_own(ids[k], result ~= '' and {to = COMPLETED, result = result} or nil, level, worker)
+            settle_own(ids[k], result ~= '' and {to = TO.COMPLETED, result = result} or nil, level, worker)
             part[#part + 1] = ids[k]
         else
             refuse_item(index + k - 1, fence, ids[k])
