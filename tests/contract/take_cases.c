@@ -308,6 +308,25 @@ static void promote_is_bounded_and_tells_what_is_next(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_SCHEDULED), 1);
 }
 
+/* C-065: of many jobs due at one instant a take that wants one moves a bounded number, and a promote no more than asked. */
+static void take_moves_a_bounded_number_of_due_jobs(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    for (size_t i = 0; i < 3; i++) {
+        struct lq_put item[1000];
+        for (size_t k = 0; k < LB_ARRAY_LEN(item); k++) {
+            item[k] = ct_item("q", ct_format("j%zu-%zu", i, k));
+            item[k].when = LQ_WHEN_IN;
+            item[k].when_ms = 1;
+        }
+        ct_put(item, LB_ARRAY_LEN(item));
+    }
+    ct_step(CT_SOON);
+    assert_int_equal(ct_take("w", "q", 1), 1);
+    assert_true(ct_count("q", LADE_STATE_SCHEDULED) >= 2000);
+}
+
 static void promote_brings_back_retrying_and_snoozed_jobs(void **state)
 {
     (void)state;
@@ -367,6 +386,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(empty_take_tells_the_time_of_its_look),
     CT_TEST(promoted_jobs_join_the_end_of_their_level_in_due_order),
     CT_TEST(promote_is_bounded_and_tells_what_is_next),
+    CT_TEST(take_moves_a_bounded_number_of_due_jobs),
     CT_TEST(promote_brings_back_retrying_and_snoozed_jobs),
     CT_TEST(promote_in_a_queue_that_is_not_there_does_nothing),
 };
