@@ -23,7 +23,7 @@ static int64_t skew(void)
     static _Atomic int64_t known = INT64_MIN;
     int64_t ns = atomic_load_explicit(&known, memory_order_relaxed);
     if (ns == INT64_MIN) {
-        const char *text = getenv("LADE_SKEW_MS");
+        const char *text = getenv("LADE_SKEW_MS"); /* NOLINT(concurrency-mt-unsafe) */
         ns = text ? strtoll(text, NULL, 10) * 1000000 : 0;
         atomic_store_explicit(&known, ns, memory_order_relaxed);
     }
