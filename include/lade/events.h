@@ -145,7 +145,7 @@ enum lade_event_type {
     LADE_EVENT_PAUSED = 11,   /* of the queue */
     LADE_EVENT_RESUMED = 12,  /* of the queue */
     LADE_EVENT_FIRED =
-        13 /* reserved for jobs that a schedule made; no store makes it yet: they tell WAITING */
+        13 /* made by a schedule, whose id is the reason; behind the WAITING of those that wait */
 };
 
 #define LADE_N_EVENT_TYPES 13 /* values 1 to this */

@@ -1,5 +1,5 @@
 /* schedule_cases.c - contract: records of schedules, the leader, and fires, each of which is one step */
-#include "contract.h"
+#include "event_kit.h"
 
 #include "queue/schedule_store.h"
 
@@ -252,6 +252,47 @@ static void a_fire_puts_its_jobs_and_moves_on_in_one_step(void **state)
     assert_int_equal(ct_info("q").total_enqueued, 2);
 }
 
+static void a_fire_tells_of_the_jobs_that_it_made(void **state)
+{
+    (void)state;
+    ct_events_on("q", 100);
+    add("daily", ct_now() - 10);
+    struct lq_fire f = fire_of("daily", tick_of("w1", 10).fence);
+    struct lq_put put[3] = {ct_item("q", "a"), ct_item("q", "a"), ct_item("q", "b")};
+    put[2].when = LQ_WHEN_IN;
+    put[2].when_ms = CT_HOUR;
+    f.put = put;
+    f.n = 3;
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    assert_int_equal(put[1].outcome, LADE_DUPLICATE);
+    assert_string_equal(ct_events("q"), "waiting:a fired:a(daily) fired:b(daily)");
+    EXPECT(LADE_STALE, lq_schedule_fire(ct.s, &f, &ct.err));
+    /* all of them there already; then held by one that has not ended */
+    f = fire_of("daily", 0);
+    f.put = put;
+    f.n = 1;
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    f = fire_of("daily", 0);
+    put[0] = ct_item("q", "c");
+    f.put = put;
+    f.n = 1;
+    f.busy_queue = "q";
+    f.busy_id = lb_slice_str("a");
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    assert_true(f.busy);
+    assert_string_equal(ct_events("q"), "waiting:a fired:a(daily) fired:b(daily)");
+    /* into a queue without a stream, and of none */
+    f = fire_of("daily", 0);
+    put[0] = ct_item("p", "d");
+    f.put = put;
+    f.n = 1;
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    f = fire_of("daily", 0);
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    assert_int_equal(ct_state("p", "d"), LADE_STATE_READY);
+    assert_string_equal(ct_events("q"), "waiting:a fired:a(daily) fired:b(daily)");
+}
+
 static void a_fire_wakes_who_waits_for_jobs(void **state)
 {
     (void)state;
@@ -467,6 +508,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_lease_that_has_run_out_is_anybodys),
     CT_TEST(the_leader_gets_what_is_due_earliest_first),
     CT_TEST(a_fire_puts_its_jobs_and_moves_on_in_one_step),
+    CT_TEST(a_fire_tells_of_the_jobs_that_it_made),
     CT_TEST(a_fire_wakes_who_waits_for_jobs),
     CT_TEST(a_fire_with_an_old_fence_is_refused),
     CT_TEST(a_fire_of_what_is_gone_is_refused),

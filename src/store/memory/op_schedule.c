@@ -357,6 +357,20 @@ static bool is_busy(struct ls_memory_home *h, const struct lq_fire *f)
     return j && !ls_memory_state_is_ended(j->state);
 }
 
+/* The jobs that were put, as the schedule's. */
+static void tell_fired(struct ls_memory_home *h, const struct lq_fire *f, int64_t now)
+{
+    struct ls_memory_queue *q = ls_memory_queue_find(h, f->put[0].queue);
+    for (size_t i = 0; q && i < f->n; i++) {
+        struct lq_ev e = {.type = LADE_EVENT_FIRED,
+                          .job = f->put[i].id,
+                          .kind = lq_body_kind(f->put[i].body),
+                          .reason = f->id};
+        if (f->put[i].outcome == LADE_DONE)
+            ls_memory_event(h, q, &e, now);
+    }
+}
+
 static int fire_locked(struct ls_memory_home *h, struct lq_fire *f, int64_t now)
 {
     struct record *r = find(h, f->id);
@@ -371,6 +385,8 @@ static int fire_locked(struct ls_memory_home *h, struct lq_fire *f, int64_t now)
         lb_free(memo.p);
         return -LADE_ENOMEM;
     }
+    if (!f->busy && f->n > 0)
+        tell_fired(h, f, now);
     lb_free(r->memo.p);
     r->memo = memo;
     r->state = half->state;

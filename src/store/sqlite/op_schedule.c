@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "queue/event.h"
+#include "store/sqlite/events.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -436,6 +438,22 @@ static int move_record(struct ls_sqlite_tx *tx, const struct lq_fire *f, int64_t
     return ls_sqlite_tx_do(tx, st);
 }
 
+/* The jobs that were put, as the schedule's. */
+static int tell_fired(struct ls_sqlite_tx *tx, const struct lq_fire *f)
+{
+    struct ls_sqlite_queue *q = NULL;
+    int rc = ls_sqlite_tx_queue(tx, f->put[0].queue, &q);
+    for (size_t i = 0; rc == 0 && q && q->events > 0 && i < f->n; i++) {
+        struct lq_ev e = {.type = LADE_EVENT_FIRED,
+                          .job = f->put[i].id,
+                          .kind = lq_body_kind(f->put[i].body),
+                          .reason = f->id};
+        if (f->put[i].outcome == LADE_DONE)
+            ls_sqlite_event(tx, q, &e);
+    }
+    return rc;
+}
+
 static int run_fire(struct ls_sqlite_tx *tx, void *arg)
 {
     struct lq_fire *f = arg;
@@ -452,6 +470,8 @@ static int run_fire(struct ls_sqlite_tx *tx, void *arg)
     rc = ask_busy(tx, f);
     if (rc == 0 && !f->busy && f->n > 0)
         rc = ls_sqlite_put_run(tx, f->put, f->n);
+    if (rc == 0 && !f->busy && f->n > 0)
+        rc = tell_fired(tx, f);
     LB_FAULT("sqlite.schedule.fired");
     s.revision++;
     if (rc == 0)

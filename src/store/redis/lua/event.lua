@@ -4,7 +4,7 @@
 -- told and is one entry of the stream, "<number of the last>-<how many>": d the records, a ms. An entry that cannot be written is left
 -- out, and its numbers are not used: it fails no call (chasqui 57).
 local EVENT = {WAITING = 1, ACTIVE = 2, COMPLETED = 3, DEAD = 6, CANCELLED = 7, PROGRESS = 8, STALLED = 9, DRAINED = 10,
-               PAUSED = 11, RESUMED = 12}
+               PAUSED = 11, RESUMED = 12, FIRED = 13}
 local telling -- whether the queue at work has a stream
 local tell_begin, tell_made, tell, kind_of, kind_at, tell_run, tell_end -- and EVENT.attempt_of, EVENT.tell_stretch, EVENT.tell_apart
 

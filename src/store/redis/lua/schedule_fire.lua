@@ -24,6 +24,18 @@ local function is_busy(id, meta)
     return call('HEXISTS', Q .. 'jobs', id) == 1 and call('HEXISTS', Q .. 'fin', id) == 0
 end
 
+-- Of the n jobs, id and body from argv[at] on, those that were put, as the schedule's.
+local function tell_fired(P, id, argv, at, refused)
+    tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
+    for i = 1, tonumber(argv[14]) do
+        if not refused[i] then
+            tell(EVENT.FIRED, argv[at], kind_of(argv[at + 1]), 0, 0, id)
+        end
+        at = at + 2
+    end
+    tell_end(P)
+end
+
 local function op_schedule_fire(keys, argv)
     begin()
     local P, id = prefix(keys[1]), argv[3]
@@ -42,10 +54,13 @@ local function op_schedule_fire(keys, argv)
     local answer = {0, 0}
     if tonumber(argv[14]) > 0 then
         local duplicates = op_put({keys[2], keys[3]}, {unpack(argv, 15)})
+        local refused = {}
         for i = 1, #duplicates, 3 do
+            refused[duplicates[i + 1]] = true
             answer[#answer + 1] = duplicates[i + 1]
             answer[#answer + 1] = duplicates[i + 2]
         end
+        tell_fired(prefix(keys[3]), id, argv, 24, refused)
     end
     return move_on(P, id, argv[8], argv[9], argv[10], argv[1], answer)
 end
