@@ -357,15 +357,19 @@ static bool is_transient(int rc)
     return rc == -LADE_EUNAVAILABLE || rc == -LADE_EBUSY;
 }
 
-static int start(struct lade_worker *w, lade_err *err)
+/* False when it runs or has run. */
+static bool claim(struct lade_worker *w)
 {
     lr_mutex_lock(&w->lock);
     bool fresh = w->phase == LQ_PHASE_NEW;
     if (fresh)
         w->phase = LQ_PHASE_RUNNING;
     lr_mutex_unlock(&w->lock);
-    if (!fresh)
-        return lb_fail(err, LADE_EINVAL, "worker", "the worker has run already; open another");
+    return fresh;
+}
+
+static int start(struct lade_worker *w, lade_err *err)
+{
     /* before it registers: who sees the worker in a listing may signal it, and PID 1 has no default action (C-015) */
     int rc = w->no_signals ? 0 : listen_to_signals(w, err);
     if (rc < 0)
@@ -394,6 +398,9 @@ int lade_worker_run(lade_worker *w, lade_err *err)
 {
     LQ_REFUSE_NULL(w, "worker");
     lb_err_clear(err);
+    if (!claim(w)) /* the threads are those of the first run: they are not ended here */
+        return lb_fail(err, LADE_EINVAL, "worker",
+                       "the worker runs or has run already; open another");
     int rc = start(w, err);
     if (rc < 0) {
         end_threads(w);

@@ -313,6 +313,47 @@ static void c017_job_between_two_crashes_is_listed_and_stays_deleted(void **stat
     assert_inv(f, TS_INV_QUIET);
 }
 
+static _Atomic size_t n_quarantined, n_poisoned;
+
+static void note_quarantine(void *ctx, const lade_death *d)
+{
+    (void)ctx;
+    n_quarantined += strcmp(d->id, "bomb") == 0 && strcmp(d->reason, "quarantined") == 0 &&
+                     d->crashes == 2 && d->attempts == 0 && !d->discarded;
+}
+
+static lade_outcome note_poisoned(lade_job *job, void *ctx)
+{
+    (void)job;
+    (void)ctx;
+    n_poisoned++;
+    return LADE_OK;
+}
+
+/* chronos 29: a job that may not run again after its workers died goes to the dead unseen, and on_dead is told once. */
+static void quarantine_calls_the_hook_and_no_handler(void **state)
+{
+    struct ts_fix *f = *state;
+    ts_rig_enqueue(&f->r, f->q, &(lade_job_spec){.kind = "poison", .id = "bomb"}, NULL);
+    struct ts_worker_args args = {.name = "w", .concurrency = 1, .max_crashes = 2};
+    for (int i = 0; i < 2; i++) {
+        struct ts_proc p;
+        ts_rig_worker(&f->r, &p, &args);
+        assert_true(ts_proc_wait(&p, TS_SOON));
+        ts_ledger_process(&f->r.ledger, 'K', p.pid);
+    }
+    assert_int_equal(ts_rig_runs(&f->r, "bomb"), 2);
+    ts_local_open(&f->local, &f->r, f->q,
+                  &(lade_worker_config){.max_crashes = 2, .on_dead = note_quarantine});
+    assert_int_equal(lade_worker_handle(f->local.w, "poison", note_poisoned, NULL), 0);
+    ts_local_run(&f->local);
+    assert_true(ts_fix_wait_state(f, "bomb", LADE_STATE_DEAD));
+    assert_true(TS_UNTIL(TS_SOON, n_quarantined == 1));
+    assert_int_equal(ts_local_stop(&f->local), 0);
+    assert_int_equal(n_quarantined, 1);
+    assert_int_equal(n_poisoned, 0);
+}
+
 /* C-110 in small: a job that kills its workers ends as quarantined, and crashes spend no attempt of others. (chronos 29; chasqui 35) */
 static void poison_job_is_quarantined_after_max_crashes(void **state)
 {
@@ -357,6 +398,7 @@ int main(int argc, char **argv)
         TS_TEST(c017_running_job_is_listed_and_stays_deleted),
         TS_TEST(c017_job_between_two_crashes_is_listed_and_stays_deleted),
         TS_TEST(poison_job_is_quarantined_after_max_crashes),
+        TS_TEST(quarantine_calls_the_hook_and_no_handler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
