@@ -58,6 +58,62 @@ static void schedule_is_set_shown_paused_run_and_removed(void **state)
     run_free(&r);
 }
 
+/* chasqui 59 */
+static void an_interval_of_0_is_refused(void **state)
+{
+    (void)state;
+
+    static const char *const every[] = {"0", "0s", "-5s", "500ms", "soon"};
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(every); i++) {
+        RUN(&r, "schedule", "set", "--id", "never", "--kind", "k", "--every", every[i]);
+        assert_code(&r, 2);
+        assert_says(r.err, "every");
+    }
+    RUN(&r, "schedule", "show", "never");
+    assert_code(&r, 3);
+    run_free(&r);
+}
+
+static int64_t completed_in(const char *namespace_)
+{
+    struct cli_run r = {0};
+    RUN(&r, "stats", "-n", namespace_, "-o", "json");
+    assert_code(&r, 0);
+    json_t *stats = run_json(&r);
+    int64_t n = json_int_at(json_object_get(stats, "total"), "total_completed");
+    json_decref(stats);
+    run_free(&r);
+    return n;
+}
+
+/* chronos 69: the same id in two namespaces is two schedules, each with a leader, due times and jobs of its own. SQLite has no namespaces. */
+static void schedules_of_two_namespaces_are_apart(void **state)
+{
+    (void)state;
+    if (!is_redis())
+        return;
+    struct cli_run r = {0};
+    struct ts_proc p = {0};
+    RUN(&r, "schedule", "set", "--id", "tick", "--every", "1s", "--limit", "1", "--kind", "tick",
+        "-n", "other");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "show", "tick");
+    assert_code(&r, 3);
+    RUN(&r, "schedule", "set", "--id", "tick", "--every", "1h", "--kind", "tick");
+    assert_code(&r, 0);
+    START(&p, "work", "-n", "other", "--kind", "tick", "--exec", "true", "--quiet");
+    assert_true(TS_UNTIL(CLI_RUN_DEADLINE, completed_in("other") == 1));
+    assert_int_equal(end_lade(&p), 0);
+    json_t *o = show("tick");
+    assert_int_equal(json_int_at(o, "fired"), 0);
+    assert_string_equal(json_text_at(o, "state"), "active");
+    json_decref(o);
+    assert_int_equal(total_of("total_completed"), 0);
+    run_free(&r);
+}
+
 static void bad_rules_are_refused_with_what_to_do(void **state)
 {
     (void)state;
@@ -135,6 +191,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_STORE(schedule_is_set_shown_paused_run_and_removed),
+        ON_STORE(an_interval_of_0_is_refused),
+        ON_STORE(schedules_of_two_namespaces_are_apart),
         ON_STORE(bad_rules_are_refused_with_what_to_do),
         ON_STORE(c058_a_bad_line_of_a_file_stops_no_other),
         ON_STORE(preview_needs_no_store_and_notes_changes_of_the_clock),
