@@ -47,7 +47,7 @@ static void encode_again(const struct lq_job *job)
                           .n_headers = n,
                           .priority = LADE_PRIORITY_MAX - job->level,
                           .max_attempts = job->max_attempts,
-                          .unique = {{job->unique.p, job->unique.n}, 0, job->until}};
+                          .unique = {.key = {job->unique.p, job->unique.n}, .until = job->until}};
     struct lb_buf b;
     lb_buf_init(&b);
     lq_job_encode(&b, &spec, job->enqueued_ms);

@@ -53,7 +53,7 @@ static void an_envelope_with_everything_has_the_golden_bytes(void **state)
                                 .content_type = "t",
                                 .headers = &h,
                                 .n_headers = 1,
-                                .unique = {{"\0", 1}, 0, LADE_UNTIL_TTL}},
+                                .unique = {.key = {"\0", 1}, .until = LADE_UNTIL_TTL}},
                &b);
     assert_int_equal(m.n, sizeof(golden));
     assert_memory_equal(m.p, golden, sizeof(golden));
@@ -68,16 +68,17 @@ static void decoding_gives_back_what_was_encoded(void **state)
         payload[i] = (uint8_t)i; /* C-092: every byte value */
     lade_header h[2] = {{"first", "1"}, {"second", ""}};
     struct lb_buf b;
-    struct lb_mut m = encode(&(lade_job_spec){.kind = "resize:photo",
-                                              .payload = {payload, 256},
-                                              .priority = -4,
-                                              .max_attempts = 7,
-                                              .timeout = 1500 * LADE_MILLISECOND,
-                                              .content_type = "image/png",
-                                              .headers = h,
-                                              .n_headers = 2,
-                                              .unique = {LADE_STR("key"), 0, LADE_UNTIL_START}},
-                             &b);
+    struct lb_mut m =
+        encode(&(lade_job_spec){.kind = "resize:photo",
+                                .payload = {payload, 256},
+                                .priority = -4,
+                                .max_attempts = 7,
+                                .timeout = 1500 * LADE_MILLISECOND,
+                                .content_type = "image/png",
+                                .headers = h,
+                                .n_headers = 2,
+                                .unique = {.key = LADE_STR("key"), .until = LADE_UNTIL_START}},
+               &b);
     struct lq_job j;
     assert_int_equal(lq_job_decode(m, &j, NULL), 0);
     assert_string_equal(j.kind, "resize:photo");
@@ -131,7 +132,7 @@ static void another_payload_leaves_every_other_byte(void **state)
                           .priority = 2,
                           .headers = &h,
                           .n_headers = 1,
-                          .unique = {LADE_STR("u"), 0, LADE_UNTIL_START},
+                          .unique = {.key = LADE_STR("u"), .until = LADE_UNTIL_START},
                           .discard_dead = true};
     struct lb_buf before, after, made;
     struct lb_mut m = encode(&spec, &before);
@@ -156,12 +157,13 @@ static void every_cut_and_every_flipped_byte_is_refused_or_harmless(void **state
     (void)state;
     lade_header h = {"name", "value"};
     struct lb_buf b;
-    struct lb_mut m = encode(&(lade_job_spec){.kind = "k",
-                                              .payload = LADE_STR("payload"),
-                                              .headers = &h,
-                                              .n_headers = 1,
-                                              .unique = {LADE_STR("u"), 0, LADE_UNTIL_DONE}},
-                             &b);
+    struct lb_mut m =
+        encode(&(lade_job_spec){.kind = "k",
+                                .payload = LADE_STR("payload"),
+                                .headers = &h,
+                                .n_headers = 1,
+                                .unique = {.key = LADE_STR("u"), .until = LADE_UNTIL_DONE}},
+               &b);
     for (size_t n = 0; n < m.n; n++) {
         uint8_t *copy =
             lb_malloc(n + 1); /* exactly that long, so that a sanitizer sees a step outside */
@@ -238,8 +240,8 @@ static void each_bad_field_is_refused_by_name(void **state)
     expect_refusal((lade_job_spec){.kind = "k", .at = -1}, LADE_EINVAL, "2000");
     int64_t now = INT64_C(1767225600) * LADE_SECOND;
     expect_refusal((lade_job_spec){.kind = "k", .in = LADE_SECOND, .at = now}, LADE_EINVAL, "both");
-    expect_refusal((lade_job_spec){.kind = "k", .unique = {LADE_STR("u"), 1, 0}}, LADE_EINVAL,
-                   "unique.ttl");
+    expect_refusal((lade_job_spec){.kind = "k", .unique = {.key = LADE_STR("u"), .ttl = 1}},
+                   LADE_EINVAL, "unique.ttl");
     expect_refusal((lade_job_spec){.kind = "k", .max_attempts = 1001}, LADE_EINVAL, "max_attempts");
     expect_refusal((lade_job_spec){.kind = "k", .backoff = {.type = LADE_BACKOFF_FIXED}},
                    LADE_EINVAL, "backoff.base");

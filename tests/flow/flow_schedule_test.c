@@ -211,7 +211,7 @@ static void everything_of_the_template_reaches_the_job(void **state)
                             .priority = -2,
                             .max_attempts = 3,
                             .timeout = 5 * LADE_SECOND,
-                            .unique = {LADE_STR("key"), LADE_HOUR, LADE_UNTIL_DONE}};
+                            .unique = {.key = LADE_STR("key"), .ttl = LADE_HOUR}};
     (void)set(s);
     pass(1);
     lade_job_view *v = NULL;
