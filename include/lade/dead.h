@@ -85,6 +85,61 @@ LADE_API LADE_CHECKED int lade_dead_move(struct lade *q, enum lade_dead_verb ver
                                          const struct lade_job_view *const *jobs, size_t n,
                                          int *outcomes, lade_err *err);
 
+enum lade_redrive_phase {
+    LADE_REDRIVE_CANARY = 0,   /* the first jobs are being moved */
+    LADE_REDRIVE_WATCHING = 1, /* they run; nothing else is moved */
+    LADE_REDRIVE_MOVING = 2,
+    LADE_REDRIVE_DONE = 3,          /* none is left, or the limit is reached */
+    LADE_REDRIVE_CANARY_FAILED = 4, /* one of them failed again of its class */
+    LADE_REDRIVE_CANARY_OPEN = 5,   /* canary_wait is over, and one of them has not run */
+    LADE_REDRIVE_STOPPED = 6        /* stop_on */
+};
+
+/* What to bring back, or remove, and how carefully. Zero = off, or the default. Strings are copied by open. */
+typedef struct lade_redrive_plan {
+    const char *queue; /* required */
+    /*
+     * before = 0 becomes now: what dies again is not moved twice. A run that was interrupted, by SIGKILL too, is taken up by
+     * another with the same filter and the `before` that its report named.
+     */
+    lade_dead_filter filter;
+    enum lade_dead_verb verb;
+    uint64_t limit; /* most jobs to move */
+    int64_t rate;   /* jobs a second, in fifths of a second; at most 1,000,000 */
+    size_t
+        canary; /* so many first, at most LADE_DEAD_CANARY_MAX; the rest when all of them ended, or failed otherwise */
+    int64_t canary_wait; /* how long they may take; 0 = 5 min; at least 1 ms */
+    uint64_t
+        stop_on; /* stop when so many died since the start, of the class when there is one; at most 1,000 */
+} lade_redrive_plan;
+
+typedef struct lade_redrive_report {
+    enum lade_redrive_phase phase;
+    uint64_t matched, moved;
+    uint64_t lost;       /* matched, but somebody else moved them first */
+    uint64_t died_again; /* as far as canary and stop_on looked */
+    int64_t before;      /* the moment that the run is about the deaths before */
+    int64_t wait;        /* LADE_MORE: ns until the next step has something to do; 0 = at once */
+} lade_redrive_report;
+
+typedef struct lade_redrive lade_redrive;
+
+/*
+ * Begins a run; nothing is moved yet. Several may run at once, also over the same jobs: each job is moved once, by one of them.
+ * On 0 *out is the caller's: lade_redrive_close. Failures: EINVAL, EUNSUPPORTED, EUNAVAILABLE, ENOMEM.
+ */
+LADE_API LADE_CHECKED int lade_redrive_open(lade_redrive **out, struct lade *q,
+                                            const lade_redrive_plan *plan, lade_err *err);
+/*
+ * One bounded step: looks at up to 100 dead jobs and moves those that match. Does not sleep: the caller waits report->wait.
+ * Returns LADE_MORE while there is more to do, and 0 when the run has ended: the phase says how. `report` may be NULL.
+ * After a failure the step may be repeated.
+ */
+LADE_API LADE_CHECKED int lade_redrive_step(lade_redrive *r, lade_redrive_report *report,
+                                            lade_err *err);
+/* Ends the run where it is; NULL is allowed. */
+LADE_API void lade_redrive_close(lade_redrive *r);
+
 /*
  * Gives a job another payload, and with `retry` makes it ready in the same step, as lade_job_act does. Scheduled, ready, retrying,
  * dead and cancelled jobs; everything else of the job stays as it was enqueued. `queue` NULL looks in every queue.

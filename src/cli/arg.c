@@ -290,6 +290,20 @@ int cli_arg_backoff(const char *what, const char *text, lade_backoff *out, lade_
                    text);
 }
 
+int cli_arg_conflict(const char *what, const char *text, enum lade_on_conflict *out, lade_err *err)
+{
+    static const char *const names[] = {"keep", "replace", "reject"};
+
+    for (size_t i = 0; i < LB_ARRAY_LEN(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum lade_on_conflict)i;
+            return 0;
+        }
+    }
+    return lb_fail(err, LADE_EINVAL, "usage",
+                   "%s: '%.40s' is unknown; give keep, replace or reject", what, text);
+}
+
 int cli_arg_until(const char *what, const char *text, enum lade_unique_until *out, lade_err *err)
 {
     static const char *const names[] = {"done", "start", "ttl"};

@@ -32,6 +32,8 @@ LADE_CHECKED int cli_arg_time(const char *what, const char *text, int64_t *at, i
 LADE_CHECKED int cli_arg_backoff(const char *what, const char *text, lade_backoff *out,
                                  lade_err *err);
 /* done, start, ttl */
+LADE_CHECKED int cli_arg_conflict(const char *what, const char *text, enum lade_on_conflict *out,
+                                  lade_err *err);
 LADE_CHECKED int cli_arg_until(const char *what, const char *text, enum lade_unique_until *out,
                                lade_err *err);
 

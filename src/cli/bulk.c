@@ -32,6 +32,17 @@ struct run {
     bool has_terminal;
 };
 
+static bool is_held(int outcome)
+{
+    return outcome == LADE_DUPLICATE || outcome == LADE_CONFLICT;
+}
+
+/* One that took the place of a job that waited counts as added. */
+static bool is_added(int outcome)
+{
+    return outcome == 0 || outcome == LADE_REPLACED;
+}
+
 static int init_run(struct run *r, lade_err *err)
 {
     r->specs = lb_calloc(CLI_BULK_JOBS, sizeof(*r->specs));
@@ -96,7 +107,7 @@ static int print_id(struct run *r, size_t i, lade_err *err)
     if (r->c->format == CLI_TSV) {
         (void)printf("%s%llu\t%s\t%s\n", r->n_printed++ ? "" : "line\tid\tduplicate\n",
                      (unsigned long long)r->line_of[i], r->ids[i].text,
-                     r->outcomes[i] == LADE_DUPLICATE ? "yes" : "no");
+                     is_held(r->outcomes[i]) ? "yes" : "no");
         return 0;
     }
     if (r->c->format != CLI_NDJSON) {
@@ -106,7 +117,7 @@ static int print_id(struct run *r, size_t i, lade_err *err)
     cli_row_init(&row);
     cli_row_int(&row, "line", (int64_t)r->line_of[i]);
     cli_row_text(&row, "id", r->ids[i].text);
-    cli_row_bool(&row, "duplicate", r->outcomes[i] == LADE_DUPLICATE);
+    cli_row_bool(&row, "duplicate", is_held(r->outcomes[i]));
     return cli_out_object(r->c, &row, err);
 }
 
@@ -129,8 +140,8 @@ static int send_batch(struct run *r, lade_err *err)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < r->n; i++) {
-        r->n_duplicate += r->outcomes[i] == LADE_DUPLICATE;
-        r->n_added += r->outcomes[i] == 0;
+        r->n_duplicate += is_held(r->outcomes[i]);
+        r->n_added += is_added(r->outcomes[i]);
     }
     for (size_t i = 0; rc >= 0 && i < r->n; i++)
         rc = print_id(r, i, err);
@@ -230,8 +241,8 @@ static int send_singly(struct run *r, lade_err *err)
             continue;
         }
         r->outcomes[i] = rc;
-        r->n_added += rc == 0;
-        r->n_duplicate += rc == LADE_DUPLICATE;
+        r->n_added += is_added(rc);
+        r->n_duplicate += is_held(rc);
         rc = print_id(r, i, err);
         if (rc < 0)
             return rc;

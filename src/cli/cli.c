@@ -29,11 +29,13 @@ enum cli_exit cli_exit_of(int result)
     case 0:
     case LADE_EMPTY:
     case LADE_MORE:
+    case LADE_REPLACED:
         return CLI_OK;
     case LADE_NOT_FOUND:
     case -LADE_ENOSTORE:
         return CLI_NOT_FOUND;
     case LADE_DUPLICATE:
+    case LADE_CONFLICT:
     case LADE_WRONG_STATE:
     case LADE_TIMEOUT:
         return CLI_CONFLICT;

@@ -68,6 +68,12 @@ static int set_until(void *values, const char *text, lade_err *err)
     return cli_arg_until("--unique-until", text, &e->spec.unique.until, err);
 }
 
+static int set_conflict(void *values, const char *text, lade_err *err)
+{
+    struct enqueue *e = values;
+    return cli_arg_conflict("--on-conflict", text, &e->spec.unique.on_conflict, err);
+}
+
 #define AT(member) offsetof(struct enqueue, member)
 
 static const struct cli_opt opts[] = {
@@ -93,12 +99,28 @@ static const struct cli_opt opts[] = {
     {"backoff", 0, CLI_OPT_CALL, 0, "WHAT", "fixed:5s, exponential:1s, polynomial[:1s]", 0, 0,
      set_backoff},
     {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0, NULL},
+    {"unique-key", 0, CLI_OPT_TEXT, AT(unique), "KEY", "the same", 0, 0, NULL},
     {"unique-ttl", 0, CLI_OPT_DURATION, AT(spec.unique.ttl), "DURATION",
      "longest hold of the key (default 24h)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
     {"key", 0, CLI_OPT_TEXT, AT(key), "KEY", "for whom: fair turns and limits (lade key)", 0, 0,
      NULL},
+    {"on-conflict", 0, CLI_OPT_CALL, 0, "WHAT",
+     "when the key is held: keep, replace or reject (default keep)", 0, 0, set_conflict},
+    {"debounce", 0, CLI_OPT_DURATION, AT(spec.unique.debounce), "DURATION",
+     "one run so long after the last with this key; the last payload wins", LADE_MILLISECOND,
+     CLI_DURATION_MAX, NULL},
+    {"max-wait", 0, CLI_OPT_DURATION, AT(spec.unique.max_wait), "DURATION",
+     "with --debounce: at most so long after the first (default 10 times)", LADE_MILLISECOND,
+     CLI_DURATION_MAX, NULL},
+    {"throttle", 0, CLI_OPT_DURATION, AT(spec.unique.throttle), "DURATION",
+     "the first with this key runs; what follows within this time is a duplicate", LADE_MILLISECOND,
+     CLI_DURATION_MAX, NULL},
+    {"trailing", 0, CLI_OPT_FLAG, AT(spec.unique.trailing), NULL,
+     "with --throttle: one more run at its end, with the last payload", 0, 0, NULL},
+    {"discard-dead", 0, CLI_OPT_FLAG, AT(spec.discard_dead), NULL,
+     "keep nothing of it when it would die", 0, 0, NULL},
     {"header", 'H', CLI_OPT_CALL, 0, "NAME=VALUE", "may be repeated", 0, 0, set_header},
     {"payload-max", 0, CLI_OPT_SIZE, AT(payload_max), "BYTES",
      "largest payload, as 2MiB (default 1MiB, at most 64MiB)", 1, LADE_PAYLOAD_MAX_HARD, NULL},
@@ -122,10 +144,14 @@ static enum cli_exit check(const struct enqueue *e)
         return cli_say(CLI_USAGE, "--kind: missing; give the name of the handler to run");
     if (e->in_given && e->at_given)
         return cli_say(CLI_USAGE, "--in: not with --at; give one of them");
-    if (!e->unique && (e->spec.unique.ttl > 0 || e->spec.unique.until != LADE_UNTIL_DONE))
+    const lade_unique *u = &e->spec.unique;
+    if (!e->unique && (u->ttl > 0 || u->until != LADE_UNTIL_DONE))
         return cli_say(CLI_USAGE, "--unique: missing; --unique-ttl and --unique-until need a key");
     if (e->key && !e->key[0])
         return cli_say(CLI_USAGE, "--key: empty; give a key of 1 to %d bytes", LADE_KEY_MAX);
+    if (!e->unique && (u->on_conflict || u->debounce || u->max_wait || u->throttle || u->trailing))
+        return cli_say(CLI_USAGE,
+                       "--unique: missing; --on-conflict, --debounce and --throttle need a key");
     if (e->unique && !e->unique[0])
         return cli_say(CLI_USAGE, "--unique: empty; give a key of 1 to %d bytes",
                        LADE_UNIQUE_KEY_MAX);
@@ -158,12 +184,17 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
     } else {
         cli_row_init(&row);
         cli_row_text(&row, "id", id.text);
-        cli_row_bool(&row, "duplicate", rc == LADE_DUPLICATE);
+        cli_row_bool(&row, "duplicate", rc == LADE_DUPLICATE || rc == LADE_CONFLICT);
+        cli_row_bool(&row, "replaced", rc == LADE_REPLACED);
         printed = cli_out_object(c, &row, &err);
     }
     if (printed < 0)
         return cli_say(CLI_FAILED, "%s; the job %s: %s", err.text,
                        rc == LADE_DUPLICATE ? "was there already" : "was enqueued", id.text);
+    if (rc == LADE_CONFLICT)
+        return cli_say(CLI_CONFLICT, "enqueue: refused: the key is held by job %s", id.text);
+    if (rc == LADE_REPLACED)
+        cli_note(c, "enqueue: the job that waited under this key is replaced");
     if (rc == LADE_DUPLICATE)
         cli_note(c, "enqueue: duplicate: this job is already there, nothing was added");
     return cli_exit_of(rc);
@@ -204,7 +235,11 @@ static enum cli_exit run_enqueue(struct cli *c, void *values, char **args, int n
     lb_buf_init(&payload);
     int rc = read_payload(e, max, &payload, &err);
     if (rc == 0)
-        rc = cli_connect(c, &(lade_options){.payload_max = (uint32_t)e->payload_max}, &err);
+        rc = cli_connect(
+            c, &(lade_options){.payload_max = (uint32_t)e->payload_max, .must_exist = c->dry_run},
+            &err);
+    if (rc == -LADE_ENOSTORE && c->dry_run)
+        rc = 0; /* it would be made; nothing of a dry run needs it */
     e->spec.payload = (lade_bytes){payload.p, payload.n};
     if (rc < 0) {
         code = cli_complain(&err);
@@ -232,7 +267,8 @@ const struct cli_command cli_job_enqueue = {
         "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
         "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written. "
         "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
-        "content_type, id, key, in, at, priority, max_attempts, timeout, unique {key, ttl, until}, "
+        "content_type, id, key, in, at, priority, max_attempts, timeout, unique {key, ttl, until, "
+        "on_conflict, debounce, max_wait, throttle, trailing}, "
         "headers {}, backoff {type, base, cap, jitter}.",
     .examples =
         "  lade enqueue --kind resize --queue images --payload @photo.json\n"

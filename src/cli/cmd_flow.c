@@ -67,7 +67,10 @@ static enum cli_exit run_run(struct cli *c, void *values, char **args, int n_arg
     if (rc < 0)
         return cli_complain(&err);
     enum cli_exit code = CLI_OK;
-    if (cli_connect(c, NULL, &err) < 0)
+    rc = cli_connect(c, &(lade_options){.must_exist = c->dry_run}, &err);
+    if (rc == -LADE_ENOSTORE && c->dry_run) /* it would be made: any store can check */
+        rc = lade_open(&c->q, "memory:", NULL, &err);
+    if (rc < 0)
         code = cli_complain(&err);
     else
         code = enqueue(c, &f);

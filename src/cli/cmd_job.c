@@ -74,25 +74,6 @@ const struct cli_command cli_job_ls = {
     .run = run_ls,
 };
 
-static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n_args)
-{
-    (void)args;
-    (void)n_args;
-    return run_list(c, values, 1U << LADE_STATE_DEAD, true);
-}
-
-const struct cli_command cli_dead_ls = {
-    .noun = "dead",
-    .verb = "ls",
-    .args = "",
-    .about = "Lists dead jobs. Oldest first, with the reason and the last error.",
-    .examples = "  lade dead ls\n  lade dead ls -q mail -o json --limit 0",
-    .opts = ls_opts,
-    .n_opts = 1,
-    .size = sizeof(struct ls),
-    .run = run_dead_ls,
-};
-
 struct show {
     bool payload, result;
     struct cli_out *list; /* NULL: each by itself */

@@ -169,7 +169,7 @@ struct acts {
     const struct purge *purge;
     json_t *queues; /* NULL unless the format is JSON */
     uint64_t n_queues, n_jobs;
-    bool failed;
+    bool failed, titled;
 };
 
 static void add_act(struct acts *a, const char *queue, uint64_t n_jobs)
@@ -313,6 +313,9 @@ static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
     if (rc != 0)
         return complain_queue(queue, rc, &err);
     add_act(a, queue, n);
+    if (c->format == CLI_TSV && !a->titled)
+        (void)puts("QUEUE\tREMOVED");
+    a->titled = true;
     if (!a->queues)
         (void)printf("%s\t%llu\n", queue, (unsigned long long)n);
     cli_note(c, "%s: %llu jobs %sremoved", queue, (unsigned long long)n,

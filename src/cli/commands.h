@@ -12,7 +12,9 @@ extern const struct cli_command cli_worker_run;
 extern const struct cli_command cli_job_ls, cli_job_show, cli_job_retry, cli_job_kill,
     cli_job_cancel, cli_job_rm;
 /* cmd_dead.c */
-extern const struct cli_command cli_dead_ls, cli_dead_show, cli_dead_redrive, cli_dead_purge;
+extern const struct cli_command cli_dead_show, cli_dead_redrive, cli_dead_purge;
+/* cmd_classes.c */
+extern const struct cli_command cli_dead_classes, cli_dead_ls, cli_job_edit;
 /* cmd_queue.c */
 extern const struct cli_command cli_queue_ls, cli_queue_show, cli_queue_pause, cli_queue_resume,
     cli_queue_purge, cli_queue_rm;

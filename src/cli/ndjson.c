@@ -206,11 +206,25 @@ static int read_unique(struct cli_ndjson *j, const char *name, json_t *v, lade_e
             rc = read_text("key", value, &text, err);
         else if (strcmp(member, "until") == 0)
             rc = read_text("until", value, &text, err);
+        else if (strcmp(member, "on_conflict") == 0)
+            rc = read_text("on_conflict", value, &text, err);
+        else if (strcmp(member, "debounce") == 0)
+            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.debounce, err);
+        else if (strcmp(member, "max_wait") == 0)
+            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.max_wait, err);
+        else if (strcmp(member, "throttle") == 0)
+            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.throttle, err);
+        else if (strcmp(member, "trailing") == 0 && json_is_boolean(value))
+            j->spec.unique.trailing = json_is_true(value);
         else
             rc = lb_fail(err, LADE_EINVAL, "ndjson",
-                         "\"unique\": \"%.40s\" is unknown; give key, ttl, until", member);
+                         "\"unique\": \"%.40s\" is unknown; give key, ttl, until, on_conflict, "
+                         "debounce, max_wait, throttle, trailing (true or false)",
+                         member);
         if (rc == 0 && strcmp(member, "until") == 0)
             rc = cli_arg_until("\"until\"", text, &j->spec.unique.until, err);
+        if (rc == 0 && strcmp(member, "on_conflict") == 0)
+            rc = cli_arg_conflict("\"on_conflict\"", text, &j->spec.unique.on_conflict, err);
         if (rc == 0 && strcmp(member, "key") == 0)
             j->spec.unique.key = (lade_bytes){text, json_string_length(value)};
         if (rc < 0)

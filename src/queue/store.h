@@ -115,7 +115,7 @@ enum lq_when {
     LQ_WHEN_AT = 2   /* at when_ms; -> ready when that has passed */
 };
 
-/* What a put does whose unique key is held by another job; docs/unique.md. Not KEEP only with LQ_CAP_CONFLICT. */
+/* What a put does whose unique key is held by another job; docs/unique.md. In one call those that meet another come behind the new ones. Not KEEP only with LQ_CAP_CONFLICT. */
 enum lq_conflict {
     LQ_CONFLICT_KEEP = 0,
     /*

@@ -465,7 +465,7 @@ static void tsv_is_for_programs(void **state)
     long_text[sizeof(long_text) - 1] = '\0';
     RUN(&r, "enqueue", "-k", "k", "--id", "a", "-p", "x\ty", "--max-attempts", "1", "-o", "tsv");
     assert_code(&r, 0);
-    assert_string_equal(r.out, "id\tduplicate\na\tno\n");
+    assert_string_equal(r.out, "id\tduplicate\treplaced\na\tno\tno\n");
     RUN(&r, "version", "-o", "tsv");
     assert_code(&r, 0);
     assert_true(strncmp(r.out, "version\n0.", 10) == 0);

@@ -113,7 +113,7 @@ bool ls_memory_lock_make(struct ls_memory_home *h, struct ls_memory_queue *q,
     memcpy(l->key.p, put->unique.p, put->unique.n);
     memcpy(l->holder, put->id.p, put->id.n);
     l->until = put->until;
-    l->first_ms = now_ms;
+    l->first_ms = put->conflict != LQ_CONFLICT_KEEP ? now_ms : 0;
     if (lb_map_put(&q->locks, lb_slice_of(l->key), l) < 0) {
         lb_free(l);
         return false;

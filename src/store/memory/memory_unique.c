@@ -23,7 +23,7 @@ static int64_t due_of(const struct lq_put *put, const struct ls_memory_lock *l, 
                   : put->when == LQ_WHEN_AT ? put->when_ms
                                             : now_ms;
     if (put->bound_ms > 0)
-        due = LB_MIN(due, add_ms(l->first_ms, put->bound_ms));
+        due = LB_MIN(due, add_ms(l->first_ms ? l->first_ms : now_ms, put->bound_ms));
     return LB_MAX(due, now_ms);
 }
 

@@ -126,7 +126,11 @@ bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n
     if (done < n)
         unmake(m, done + 1);
     for (size_t i = 0; done == n && i < n; i++) {
-        if (m[i].job || m[i].conflict)
+        if (m[i].job && !m[i].conflict)
+            place(h, &put[i], &m[i], now_ms);
+    }
+    for (size_t i = 0; done == n && i < n; i++) { /* behind what is new */
+        if (m[i].conflict)
             place(h, &put[i], &m[i], now_ms);
     }
     for (size_t i = 0; i < n; i++)

@@ -23,11 +23,14 @@
  *   P lease         HASH  id -> "fence level worker" (no blank behind level), and "!" once begun; and ""
  *                         (lua/lib.lua). Not of jobs in packs
  *   P held          HASH  worker -> leases it holds
- *   P fin           HASH  id -> state letter (c d x), level, reason, " ended_ms ", result
+ *   P fin           HASH  id -> state letter (c d x), level, reason, " ended_ms ", result, or the class of a death
  *   P completed     LIST  as ready, oldest first
  *   P dead, P cancelled  ZSET id -> ended ms
  *   P uk            HASH  id -> until (0 done, 1 start, 2 ttl), unique key
- *   P u:<key>       STRING id of the holder, with its ttl
+ *   P u:<key>       STRING id of the holder; with a ttl when held until that
+ *   P uf            HASH  unique key -> "first_ms trails holder" (lua/conflict.lua)
+ *   P dn, P dl, P di, P dz:<class>  HASH class of deaths -> how many, last ms, "first_ms kind NUL text"; ZSET of its jobs
+ *                         (lua/deaths.lua)
  *   P ttl           ZSET  unique keys held until their ttl -> ms, for forget
  *   P mark          HASH  active id -> k or c: ends killed or cancelled
  *   P key, keys, knames, kz:<key>, kring, ktime, kpark, kaway  keys of jobs and their turns: lua/keys.lua

@@ -217,6 +217,27 @@ static int find_page(struct ls_redis_store *s, struct ls_redis_conn *c, const ch
     return rc < 0 ? rc : read_page(c, p, limit, err);
 }
 
+struct class_page {
+    const struct ls_redis_store *s;
+    const char *queue;
+    struct lb_slice class_;
+    int64_t from_ms;
+    size_t most;
+    const char *place;
+};
+
+static void encode_class_page(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct class_page *a = ctx;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_LIST_CLASS, 1, 5);
+    ls_redis_key(cmd, a->s->base.config.ns, a->queue, "meta");
+    ls_redis_arg_slice(cmd, a->class_);
+    ls_redis_arg_int(cmd, a->from_ms);
+    ls_redis_arg_u64(cmd, a->most);
+    ls_redis_arg_str(cmd, a->place);
+    ls_redis_cmd_end(cmd);
+}
+
 /* active ---------------------------------------------------------------------------------------------------------- */
 
 struct leases;
@@ -414,6 +435,35 @@ int ls_redis_list(struct lq_store *base, const char *queue, enum lade_state stat
             rc = find_page(s, c, queue, state, &at, limit, &p, err);
         if (rc == 0)
             rc = read_rows_of_page(s, c, queue, state, &at, &p, out, err);
+        lb_arena_fini(&p.arena);
+    }
+    end_look(s);
+    if (rc < 0)
+        return rc;
+    *cursor = at;
+    return out->n == before ? LADE_EMPTY : 0;
+}
+
+int ls_redis_list_class(struct lq_store *base, const char *queue, struct lb_slice name,
+                        int64_t from_ms, lade_cursor *cursor, size_t limit, struct lq_row_vec *out,
+                        lade_err *err)
+{
+    struct ls_redis_store *s = ls_redis_of(base);
+    struct ls_redis_conn *c;
+    size_t before = out->n;
+    lade_cursor at = *cursor;
+    limit = LB_MIN(LB_MAX(limit, 1), LQ_TAKE_MAX);
+    int rc = begin_look(s, &c, err);
+    while (rc == 0 && !at.done && out->n == before) {
+        struct page p = {.n = 0};
+        struct class_page a = {s, queue, name, from_ms, limit, at.at};
+        struct ls_redis_ask ask = {encode_class_page, &a, "list", false, &queue, 1};
+        lb_arena_init(&p.arena);
+        rc = ls_redis_ask(s, c, &ask, 1, err);
+        if (rc == 0)
+            rc = read_page(c, &p, limit, err);
+        if (rc == 0)
+            rc = read_rows_of_page(s, c, queue, LADE_STATE_DEAD, &at, &p, out, err);
         lb_arena_fini(&p.arena);
     }
     end_look(s);

@@ -184,7 +184,13 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, siz
     ls_redis_arg_int(cmd, p->when_ms);
     ls_redis_arg_slice(cmd, p->unique);
     ls_redis_arg_int(cmd, LB_MAX(p->unique_ttl_ms, 1));
-    ls_redis_arg_int(cmd, p->until);
+    char until[32];
+    int n = snprintf(until, sizeof(until), "%d", (int)p->until);
+    if (p->conflict == LQ_CONFLICT_REPLACE)
+        n = snprintf(until, sizeof(until), "%dr%" PRId64, (int)p->until, p->bound_ms);
+    if (p->conflict == LQ_CONFLICT_TRAIL)
+        n = snprintf(until, sizeof(until), "%dt", (int)p->until);
+    ls_redis_arg(cmd, until, (size_t)n);
     ls_redis_arg_slice(cmd, p->key);
 }
 
@@ -427,7 +433,7 @@ static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err
         int64_t lane = ls_redis_read_int(&look), at = ls_redis_read_int(&look);
         struct lb_slice holder = ls_redis_read_bytes(&look);
         if (look.bad || n % 3 != 0 || lane < 1 || (size_t)lane > pc->n_lanes || at < 1 ||
-            (size_t)at > pc->lane[lane - 1].n || holder.n > LADE_ID_MAX)
+            (size_t)at > pc->lane[lane - 1].n || holder.n > LADE_ID_MAX + 1)
             return ls_redis_conn_fail_reply(c, "put", err);
     }
     if (look.bad)
@@ -441,7 +447,9 @@ static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err
         const struct lane *l = &pc->lane[ls_redis_read_int(&cur) - 1];
         struct lq_put *p = &pc->put[pc->order[l->first + (size_t)ls_redis_read_int(&cur) - 1]];
         struct lb_slice holder = ls_redis_read_bytes(&cur);
-        p->outcome = LADE_DUPLICATE;
+        bool replaced = holder.n > 0 && holder.p[0] == '=';
+        holder = replaced ? lb_slice(holder.p + 1, holder.n - 1) : holder;
+        p->outcome = replaced ? LADE_REPLACED : LADE_DUPLICATE;
         memcpy(p->holder, holder.p, holder.n);
         p->holder[holder.n] = 0;
     }

@@ -183,6 +183,25 @@ void ls_redis_settles_fini(struct ls_redis_settles *g)
     lb_free(g->stale);
 }
 
+/* "class NUL kind NUL text", or nothing. */
+static void encode_death(struct ls_redis_cmd *cmd, const struct lq_death *d)
+{
+    uint8_t text[LQ_CLASS_MAX + LADE_NAME_MAX + LQ_CLASS_TEXT_MAX + 2];
+    size_t n = 0;
+    const struct lb_slice part[] = {d ? d->name : (struct lb_slice){0},
+                                    d ? d->kind : (struct lb_slice){0},
+                                    d ? d->text : (struct lb_slice){0}};
+    for (size_t i = 0; d && i < LB_ARRAY_LEN(part); i++) {
+        size_t k = LB_MIN(part[i].n, sizeof(text) - n);
+        if (k > 0)
+            memcpy(text + n, part[i].p, k);
+        n += k;
+        if (i < 2 && n < sizeof(text))
+            text[n++] = 0;
+    }
+    ls_redis_arg(cmd, text, n);
+}
+
 static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it, size_t index)
 {
     char reason = (char)(it->reason ? it->reason : LQ_REASON_NONE);
@@ -194,6 +213,7 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it,
     ls_redis_arg_int(cmd, it->history.p != NULL);
     ls_redis_arg_slice(cmd, it->history);
     ls_redis_arg_slice(cmd, it->result);
+    encode_death(cmd, it->to == LQ_TO_DEAD ? it->death : NULL);
 }
 
 /* A record, or nothing. */
@@ -348,7 +368,7 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
         n_groups++;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(
         c, find_script(g, l), 1,
-        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 5 * l->n_runs + 8 * l->n_special);
+        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 5 * l->n_runs + 9 * l->n_special);
     ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);

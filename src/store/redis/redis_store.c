@@ -33,6 +33,9 @@
     X(PAGE, page, LS_REDIS_SCRIPT_READS)             \
     X(ROWS, rows, LS_REDIS_SCRIPT_READS)             \
     X(ACT, act, 0)                                   \
+    X(CHANGE, change, 0)                             \
+    X(CLASSES, classes, LS_REDIS_SCRIPT_READS)       \
+    X(LIST_CLASS, list_class, 0)                     \
     X(PURGE, purge, 0)                               \
     X(REDRIVE, redrive, 0)                           \
     X(PAUSE, pause, 0)                               \
@@ -479,7 +482,7 @@ const struct lq_store_ops ls_redis_ops = {
     .name = "redis",
     .schemes = "redis rediss unix",
     .version = LQ_STORE_VERSION,
-    .caps = LQ_CAP_PROCESSES | LQ_CAP_REMOTE,
+    .caps = LQ_CAP_PROCESSES | LQ_CAP_REMOTE | LQ_CAP_CONFLICT,
     .size = sizeof(struct ls_redis_store),
     .open = open_store,
     .close = close_store,
@@ -510,6 +513,9 @@ const struct lq_store_ops ls_redis_ops = {
     .act = ls_redis_act,
     .purge = ls_redis_purge,
     .redrive = ls_redis_redrive,
+    .classes = ls_redis_classes,
+    .list_class = ls_redis_list_class,
+    .change = ls_redis_change,
     .flow_put = ls_redis_flow_put,
     .flow_get = ls_redis_flow_get,
     .flow_list = ls_redis_flow_list,

@@ -76,6 +76,8 @@ static int read_row(const struct ls_redis_rows *r, size_t i, struct ls_redis_cur
     row->reason = LQ_REASON_NONE;
     if (state == LADE_STATE_COMPLETED || state == LADE_STATE_DEAD || state == LADE_STATE_CANCELLED)
         read_end(row, where, &result);
+    if (state == LADE_STATE_DEAD) /* what stands there is its class */
+        result = (struct lb_slice){NULL, 0};
     if (state == LADE_STATE_SCHEDULED || state == LADE_STATE_RETRYING) {
         char number[32] = "";
         memcpy(number, where.p, LB_MIN(where.n, sizeof(number) - 1));

@@ -41,6 +41,9 @@ enum ls_redis_lua {
     LS_REDIS_LUA_PAGE,
     LS_REDIS_LUA_ROWS,
     LS_REDIS_LUA_ACT,
+    LS_REDIS_LUA_CHANGE,
+    LS_REDIS_LUA_CLASSES,
+    LS_REDIS_LUA_LIST_CLASS,
     LS_REDIS_LUA_PURGE,
     LS_REDIS_LUA_REDRIVE,
     LS_REDIS_LUA_PAUSE,
@@ -247,6 +250,13 @@ void ls_redis_set_telling(struct ls_redis_store *s, const char *queue, bool on);
 bool ls_redis_is_telling(const struct ls_redis_store *s, const char *queue);
 
 /* op_flow.c */
+int ls_redis_classes(struct lq_store *base, const char *queue, struct lq_class_vec *out,
+                     lade_err *err);
+int ls_redis_list_class(struct lq_store *base, const char *queue, struct lb_slice name,
+                        int64_t from_ms, lade_cursor *cursor, size_t limit, struct lq_row_vec *out,
+                        lade_err *err);
+int ls_redis_change(struct lq_store *base, const char *queue, enum lq_change_verb verb,
+                    struct lq_change *it, size_t n, lade_err *err);
 int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err);
 int ls_redis_flow_get(struct lq_store *base, struct lb_slice id, struct lq_flow_row_vec *out,
                       lade_err *err);

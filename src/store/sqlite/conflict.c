@@ -35,7 +35,7 @@ static int64_t due_of(const struct ls_sqlite_tx *tx, const struct lq_put *it,
                   : it->when == LQ_WHEN_AT ? it->when_ms
                                            : tx->now_ms;
     if (it->bound_ms > 0)
-        due = LB_MIN(due, add_ms(lock->first_ms, it->bound_ms));
+        due = LB_MIN(due, add_ms(lock->first_ms ? lock->first_ms : tx->now_ms, it->bound_ms));
     return LB_MAX(due, tx->now_ms);
 }
 
@@ -84,9 +84,12 @@ int ls_sqlite_conflict(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struc
         return rc;
     bool waits = rc == 0 && r.queue == q->num && is_waiting(r.state);
     if (trails && lock->until == LADE_UNTIL_TTL && !(lock->trails && waits)) {
-        it->outcome = 0;
-        it->holder[0] = 0;
-        return trail(tx, q, it, lock);
+        rc = trail(tx, q, it, lock);
+        if (rc == 0) {
+            it->outcome = 0;
+            it->holder[0] = 0;
+        }
+        return rc == LADE_DUPLICATE ? 0 : rc; /* its id came with this very call */
     }
     if (!waits || (trails && !lock->trails))
         return 0;

@@ -72,8 +72,8 @@ struct place {
 };
 
 /* Numbers of the next deaths into `seq`; at most limit. */
-static int read_deaths(struct ls_sqlite_tx *tx, int64_t num, const struct place *from,
-                       size_t limit, int64_t *seq, struct place *at, size_t *n)
+static int read_deaths(struct ls_sqlite_tx *tx, int64_t num, const struct place *from, size_t limit,
+                       int64_t *seq, struct place *at, size_t *n)
 {
     int rc;
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_DEATH_AFTER);

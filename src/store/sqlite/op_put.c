@@ -22,7 +22,10 @@ struct put {
     struct ls_sqlite_queue *q; /* of the open run */
     struct ls_sqlite_run open; /* jobs written, run not yet; n = 0: none */
     bool due;                  /* the open run is scheduled */
+    size_t n_later;            /* items that meet another under their key */
 };
+
+#define LATER (-1) /* the outcome of such an item until the others are placed */
 
 static int flush(struct ls_sqlite_tx *tx, struct put *p)
 {
@@ -80,18 +83,15 @@ static bool is_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, s
 }
 
 /* LADE_DUPLICATE with the holder set when the key is held; else 0. */
-static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
-                      struct ls_sqlite_lock *lock)
+static int read_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
+                     struct ls_sqlite_lock *lock)
 {
-    int rc = 0;
-    if (is_known(tx, q, it->id, &rc) || rc < 0)
-        return rc; /* the insert finds it */
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_LOCK_GET);
     if (st) {
         ls_sqlite_bind(st, 1, q->num);
         ls_sqlite_bind_blob(st, 2, it->unique);
     }
-    rc = ls_sqlite_tx_step(tx, st);
+    int rc = ls_sqlite_tx_step(tx, st);
     if (rc <= 0)
         return rc;
     *lock = (struct ls_sqlite_lock){.expires_ms = sqlite3_column_int64(st, 1),
@@ -104,6 +104,14 @@ static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, 
         set_holder(it, ls_sqlite_column(st, 0));
     (void)sqlite3_reset(st);
     return held ? LADE_DUPLICATE : 0;
+}
+
+/* The same, and 0 when the id is known: the insert finds it. */
+static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
+                      struct ls_sqlite_lock *lock)
+{
+    int rc = 0;
+    return is_known(tx, q, it->id, &rc) || rc < 0 ? rc : read_lock(tx, q, it, lock);
 }
 
 int ls_sqlite_lock_set(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
@@ -130,7 +138,7 @@ static int set_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
     struct ls_sqlite_lock lock = {.job = seq,
                                   .until = it->until,
                                   .expires_ms = INT64_MAX, /* its job frees it */
-                                  .first_ms = tx->now_ms};
+                                  .first_ms = it->conflict != LQ_CONFLICT_KEEP ? tx->now_ms : 0};
     if (it->until == LADE_UNTIL_TTL &&
         __builtin_add_overflow(tx->now_ms, it->unique_ttl_ms, &lock.expires_ms))
         lock.expires_ms = INT64_MAX;
@@ -208,8 +216,8 @@ static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
     struct ls_sqlite_lock lock = {0};
     rc = it->unique.n > 0 ? check_lock(tx, q, it, &lock) : 0;
     if (rc == LADE_DUPLICATE && it->conflict != LQ_CONFLICT_KEEP) {
-        rc = flush(tx, p); /* the holder may be in the open run */
-        return rc < 0 ? rc : ls_sqlite_conflict(tx, q, it, &lock);
+        it->outcome = LATER;
+        p->n_later++;
     }
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -221,6 +229,17 @@ static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
     int64_t seq = tx->next_seq++;
     rc = it->unique.n > 0 ? set_lock(tx, q, it, seq) : 0;
     return rc < 0 ? rc : join(tx, p, q, it, seq);
+}
+
+/* An item that wants more than to be told that its key is held: its turn comes behind what is new. */
+static int meet(struct ls_sqlite_tx *tx, struct lq_put *it)
+{
+    struct ls_sqlite_queue *q;
+    struct ls_sqlite_lock lock = {0};
+    int rc = ls_sqlite_tx_queue_make(tx, it->queue, &q);
+    if (rc == 0)
+        rc = read_lock(tx, q, it, &lock);
+    return rc == LADE_DUPLICATE ? ls_sqlite_conflict(tx, q, it, &lock) : rc;
 }
 
 /* How many items from the first on one statement can insert: not unique, all of one queue. */
@@ -296,7 +315,11 @@ int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
         k = LB_MAX(k, (size_t)1);
         LB_FAULT("sqlite.put.jobs");
     }
-    return rc < 0 ? rc : flush(tx, &p);
+    if (rc == 0)
+        rc = flush(tx, &p);
+    for (size_t i = 0; i < p.n && rc == 0 && p.n_later > 0; i++)
+        rc = p.it[i].outcome == LATER ? meet(tx, &p.it[i]) : 0;
+    return rc;
 }
 
 static int run(struct ls_sqlite_tx *tx, void *arg)

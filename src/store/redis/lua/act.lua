@@ -58,6 +58,7 @@ local function unlink(id, state, level)
     elseif state == 'c' then
         haunt(P, 'c', id)
     elseif state == 'd' then
+        K.leave_classes(P, {id}, 1, 1)
         call('ZREM', P .. 'dead', id)
     elseif state == 'x' then
         call('ZREM', P .. 'cancelled', id)
@@ -112,7 +113,7 @@ local function finish(id, state, level, where)
     forget_since(P, {id}, 1, 1)
     if verb == '1' then
         call('ZADD', P .. 'dead', now, id)
-        call('HSET', P .. 'fin', id, 'd' .. level .. 'k ' .. now .. ' ')
+        call('HSET', P .. 'fin', id, 'd' .. level .. 'k ' .. now .. ' ' .. K.enter_class(P, id, '', 'killed'))
         call('HINCRBY', P .. 'meta', 'dead', 1)
         tell(EVENT.DEAD, id, kind_at(P, id), 0, 0, 'killed')
     else
@@ -147,6 +148,36 @@ local function remove(id, state, level, where)
     return DONE
 end
 
+-- Reads what may be written, so that a foreign key stops us before.
+local function want_acts()
+    for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
+        call('HLEN', P .. hash)
+    end
+    for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
+        call('ZCARD', P .. set)
+    end
+    K.want_classes(P)
+end
+
+-- Tells the flows of {id, state it was in} what happened.
+local function tell_acts(flow_items)
+    if #flow_items == 0 then
+        return
+    end
+    flow_begin(P)
+    for k = 1, #flow_items do
+        local id, was = unpack(flow_items[k])
+        if verb ~= '0' then
+            if was ~= 'a' or verb == '3' then
+                flow_ended(id, verb == '1' and '3' or '4')
+            end
+        elseif was == 'c' or was == 'd' or was == 'x' then
+            flow_revived(id)
+        end
+    end
+    flow_flush()
+end
+
 local function op_act(keys, argv)
     begin()
     P, verb = prefix(keys[1]), argv[1]
@@ -155,12 +186,7 @@ local function op_act(keys, argv)
     drain(P, meta[5])
     K.key_begin(P, meta[3])
     tell_begin(meta[4])
-    for _, hash in ipairs({'jobs', 'pack', 'fin', 'lease', 'hist', 'uk', 'mark', 'ghost', 'held', 'since'}) do
-        call('HLEN', P .. hash)
-    end
-    for _, set in ipairs({'scheduled', 'retrying', 'dead', 'cancelled'}) do
-        call('ZCARD', P .. set)
-    end
+    want_acts()
     local out, flow_items, revived = {}, {}, 0
     for i = 2, #argv do
         local id = argv[i]
@@ -184,20 +210,7 @@ local function op_act(keys, argv)
     K.key_flush()
     flush(P)
     tell_end(P)
-    if #flow_items > 0 then
-        flow_begin(P)
-        for k = 1, #flow_items do
-            local id, was = unpack(flow_items[k])
-            if verb ~= '0' then
-                if was ~= 'a' or verb == '3' then
-                    flow_ended(id, verb == '1' and '3' or '4')
-                end
-            elseif was == 'c' or was == 'd' or was == 'x' then
-                flow_revived(id)
-            end
-        end
-        flow_flush()
-    end
+    tell_acts(flow_items)
     if revived > 0 and not meta[2] then
         ring(P, revived)
     end

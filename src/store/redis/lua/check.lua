@@ -140,18 +140,48 @@ local function check_leases()
     end
 end
 
+-- The dead, each in the class that its record names; what died before there were classes names none.
+local function check_classes(fins)
+    local counts, n = {}, 0
+    for id, fin in pairs(fins) do
+        local class = match(fin, '^d.. %d+ (%w+)$')
+        if class then
+            counts[class] = (counts[class] or 0) + 1
+            if not call('ZSCORE', P .. 'dz:' .. class, id) then
+                report('job %s is dead of %s but not among those', id, class)
+            end
+        end
+    end
+    local all = call('HGETALL', P .. 'dn')
+    for i = 1, #all, 2 do
+        n = counts[all[i]] or 0
+        if tonumber(all[i + 1]) ~= n or call('ZCARD', P .. 'dz:' .. all[i]) ~= n then
+            report('class %s has %d dead jobs, counted are %s', all[i], n, all[i + 1])
+        end
+        if call('HEXISTS', P .. 'di', all[i]) == 0 or call('HEXISTS', P .. 'dl', all[i]) == 0 then
+            report('class %s is not described', all[i])
+        end
+        counts[all[i]] = nil
+    end
+    for class in pairs(counts) do
+        report('class %s has dead jobs but no count', class)
+    end
+end
+
 local ENDS = {c = 'completed', d = 'dead', x = 'cancelled'}
 
 local function check_records()
     local fins = {}
-    local all = call('HGETALL', P .. 'fin')
+    local all, dead = call('HGETALL', P .. 'fin'), {}
     for i = 1, #all, 2 do
         local is = ENDS[sub(all[i + 1], 1, 1)]
         fins[all[i]] = is
+        dead[all[i]] = is == 'dead' and all[i + 1] or nil
         if place[all[i]] ~= is then
             report('job %s ended %s but is %s', all[i], tostring(is), place[all[i]] or 'nowhere')
         end
     end
+    check_classes(dead)
     for id, where in pairs(place) do
         if (where == 'completed' or where == 'dead' or where == 'cancelled') and not fins[id] then
             report('job %s is %s without a record of its end', id, where)

@@ -180,6 +180,9 @@ local function unlink_ended(P, id, state)
     if state == 'c' then
         haunt(P, 'c', id)
     else
+        if state == 'd' then
+            K.leave_classes(P, {id}, 1, 1)
+        end
         call('ZREM', P .. (state == 'd' and 'dead' or 'cancelled'), id)
     end
     call('HDEL', P .. 'fin', id)

@@ -19,7 +19,7 @@ local function op_forget(keys, argv)
         call('DEL', P .. 'u:' .. key)
     end
     for _, name in ipairs({'meta', 'in', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'ev', 'key', 'keys', 'knames', 'kring', 'ktime', 'kpark',
-                            'kaway'}) do
+                            'kaway', 'dn', 'dl', 'di', 'uf'}) do
         call('DEL', P .. name)
     end
     for level = 0, 8 do

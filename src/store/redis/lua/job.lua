@@ -127,6 +127,9 @@ local function release(P, ids, a, b, started)
             local key = P .. 'u:' .. sub(locks[i], 2)
             if call('GET', key) == ids[a + i - 1] then
                 call('DEL', key)
+                if call('HLEN', P .. 'uf') > 0 then
+                    call('HDEL', P .. 'uf', sub(locks[i], 2))
+                end
             end
         end
     end
@@ -203,6 +206,9 @@ local function keep_set(P, set, keep, n)
     local ids = {}
     for i = 1, #popped, 2 do
         ids[#ids + 1] = popped[i]
+    end
+    if set == 'dead' then
+        K.leave_classes(P, ids, 1, #ids)
     end
     drop(P, ids, 1, #ids)
     return #ids

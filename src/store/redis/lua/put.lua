@@ -8,22 +8,15 @@
 --                      its body, or a pack's name and its bodies
 --         else:        n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms,
 --                      unique key, ttl, until, key
--- Answers {lane, index, holder, ...} of the duplicates. The answer is remembered under the client's name for a repeat:
+-- Until: its digit, then "r" and the bound in ms for those that replace, "t" for those that trail.
+-- Answers {lane, index, holder, ...} of the duplicates; a "=" in front of a holder that was replaced. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local dup, at, used -- of the call at hand: duplicates, place in the arguments, names of packs in it
 
-local function duplicate(lane, i, holder)
+local function duplicate(lane, i, holder, outcome)
     dup[#dup + 1] = lane
     dup[#dup + 1] = i
-    dup[#dup + 1] = holder
-end
-
-local function due_of(special)
-    if not special or special.kind == '0' then
-        return nil
-    end
-    local due = tonumber(special.ms) + (special.kind == '1' and now or 0)
-    return due > now and due or nil
+    dup[#dup + 1] = (outcome == 9 and '=' or '') .. holder
 end
 
 -- Those that are not time-ordered, as ls_redis_id_time sees it.
@@ -192,7 +185,12 @@ local function look(P, argv, lane, n, special, untimed, plain, meta, drained)
             end
         end
         if holder then
-            duplicate(lane, i, holder)
+            if holder ~= id and sp and sp.mode ~= '' then
+                p.conflicts = p.conflicts or {}
+                p.conflicts[#p.conflicts + 1] = {lane = lane, i = i, sp = sp, id = id, body = argv[at + 2 * i - 1]}
+            else
+                duplicate(lane, i, holder)
+            end
             refused[i] = true
             p.n = p.n - 1
         else
@@ -238,6 +236,10 @@ local function look(P, argv, lane, n, special, untimed, plain, meta, drained)
     if #p.locks > 0 then
         call('HLEN', P .. 'uk')
         call('ZCARD', P .. 'ttl')
+        call('HLEN', P .. 'uf')
+    end
+    if p.conflicts then
+        want_conflicts(P)
     end
     return p
 end
@@ -309,8 +311,14 @@ local function write(p, longest, queues)
         end
         set_fields(P .. 'uk', {id, sp.till .. sp.key}, 1, 2)
         if sp.till == '2' then -- may outlive its job: forget must find it
-            call('ZREMRANGEBYSCORE', P .. 'ttl', '-inf', now)
+            forget_locks(P)
             call('ZADD', P .. 'ttl', now + tonumber(sp.ttl), sp.key)
+        end
+    end
+    for i = 1, #p.locks do
+        local _, id, sp = unpack(p.locks[i])
+        if sp.mode ~= '' then
+            note_lock(P, sp.key, now, 0, id)
         end
     end
     call('HINCRBY', P .. 'meta', 'enqueued', p.n)
@@ -323,11 +331,32 @@ local function write(p, longest, queues)
     end
 end
 
+-- Behind the writes, so that a holder that came by this call is there.
+local function meet_all(p)
+    local wakes = 0
+    K.key_begin(p.P) -- a holder may have a key, though who meets it has none
+    for k = 1, #p.conflicts do
+        local item = p.conflicts[k]
+        local outcome, holder, more = meet(p, item)
+        if outcome ~= 0 then
+            duplicate(item.lane, item.i, holder, outcome)
+        end
+        wakes = wakes + more
+    end
+    K.key_flush()
+    p.meta[2] = call('HGET', p.P .. 'meta', 'levels')
+    add_levels(p)
+    if wakes > 0 and not p.meta[3] then
+        ring(p.P, wakes)
+    end
+end
+
 local function read_special(argv, from, n)
     local special = {}
     for s = from, from + 7 * n - 1, 7 do
         special[tonumber(argv[s])] = {kind = argv[s + 1], ms = argv[s + 2], key = argv[s + 3],
-                                      ttl = argv[s + 4], till = argv[s + 5], of = argv[s + 6]}
+                                      ttl = argv[s + 4], till = sub(argv[s + 5], 1, 1), mode = sub(argv[s + 5], 2, 2),
+                                      bound = tonumber(sub(argv[s + 5], 3)) or 0, of = argv[s + 6]}
     end
     return special
 end
@@ -378,6 +407,11 @@ local function op_put(keys, argv)
     end
     for lane = 1, #plan do
         write(plan[lane], longest[lane], keys[1])
+    end
+    for lane = 1, #plan do
+        if plan[lane].conflicts then
+            meet_all(plan[lane])
+        end
     end
     call('SET', token, #dup > 0 and seq .. ' ' .. cmsgpack.pack(dup) or seq, 'PX', ttl)
     return dup

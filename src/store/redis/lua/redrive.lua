@@ -34,6 +34,7 @@ local function op_redrive(keys, argv)
     for i = 1, #popped, 2 do
         ids[#ids + 1] = popped[i]
     end
+    K.leave_classes(P, ids, 1, #ids)
     local fins = fetch('HMGET', P .. 'fin', ids, 1, #ids)
     for i = 1, #ids do
         local level = fins[i] and sub(fins[i], 2, 2) or '4'

@@ -4,7 +4,8 @@
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
 --       n ids, groups, n special, n doubtful tags, n runs; the doubtful tags; the ids; for each group of ids with one fence: fence,
 --       length; for each run: id of its first, n, fence, results as pack.lua keeps them (completed jobs whose ids follow each other);
---       for each special of the ids: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result
+--       for each special of the ids: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result,
+--       class, kind and text of a death with NULs between, or ""
 -- Answers the indices that are stale, those of jobs in runs counted on behind the ids. No two items have the same id and
 -- fence.
 --
@@ -100,14 +101,14 @@ local function complete(id, record, result)
     end
 end
 
-local function finish(list, id, state, level, reason)
+local function finish(list, id, state, level, reason, class)
     if note_end then
         note_end(id, state == 'd' and '3' or '4')
     end
     list[#list + 1] = now
     list[#list + 1] = id
     ends.ended[#ends.ended + 1] = id
-    fin[n_fin + 1], fin[n_fin + 2] = id, state .. level .. reason .. ' ' .. now .. ' '
+    fin[n_fin + 1], fin[n_fin + 2] = id, state .. level .. reason .. ' ' .. now .. ' ' .. class
     n_fin = n_fin + 2
 end
 
@@ -152,9 +153,9 @@ local function settle_special(id, sp, level)
         ends.n_ready = ends.n_ready + 1
     elseif to == TO.DEAD then
         ends.n_dead = ends.n_dead + 1
-        finish(ends.dead, id, 'd', level, reason)
+        finish(ends.dead, id, 'd', level, reason, K.enter_class(P, id, mark and '' or sp.death, K.WORDS[reason] or K.OTHER))
     elseif to == TO.CANCELLED then
-        finish(ends.cancelled, id, 'x', level, ' ')
+        finish(ends.cancelled, id, 'x', level, ' ', '')
     else
         ends.gone[#ends.gone + 1] = id
         if note_end then
@@ -299,8 +300,8 @@ local function read_special(argv, at, n)
     for _ = 1, n do
         special[tonumber(argv[at + 1])] = {to = argv[at + 2], delay = argv[at + 3], reason = argv[at + 4],
                                            failed = argv[at + 5] == '1', history = argv[at + 6] == '1' and argv[at + 7],
-                                           result = argv[at + 8]}
-        at = at + 8
+                                           result = argv[at + 8], death = argv[at + 9]}
+        at = at + 9
     end
     return special
 end
@@ -461,7 +462,7 @@ local function op_settle(keys, argv)
     heeded = meta[5] and {} or nil
     K.key_begin(P, meta[6])
     keyed = nil
-    read_details(argv, ids_at, n, runs_at + 4 * n_runs + 8 * n_special, n_runs, meta[7])
+    read_details(argv, ids_at, n, runs_at + 4 * n_runs + 9 * n_special, n_runs, meta[7])
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'held')
     local n_kept = call('LLEN', P .. 'completed')
