@@ -60,8 +60,9 @@ local function op_change(keys, argv)
     local items, edits, revived, out, flow_items = argv, argv[1] == '0', 0, {}, {}
     begin()
     P, verb, longest = prefix(keys[1]), argv[1] == '2' and '3' or '0', 0
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'big', 'gate', 'ev')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'big', 'gate', 'ev', 'levels')
     check_format(meta[1])
+    drain(P, meta[6])
     K.key_begin(P, meta[4])
     tell_begin(meta[5])
     want_acts()

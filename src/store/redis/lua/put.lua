@@ -344,8 +344,7 @@ local function meet_all(p)
         wakes = wakes + more
     end
     K.key_flush()
-    p.meta[2] = call('HGET', p.P .. 'meta', 'levels')
-    add_levels(p)
+    add_levels(p.P, call('HGET', p.P .. 'meta', 'levels') or '', p.lists)
     if wakes > 0 and not p.meta[3] then
         ring(p.P, wakes)
     end
