@@ -106,7 +106,7 @@ static int read_id(struct cli_ndjson *j, const char *name, json_t *v, lade_err *
 
 static int read_key(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
 {
-    const char *key = NULL;
+    const char *key = "";
     int rc = read_text(name, v, &key, err);
     if (rc == 0)
         j->spec.key = (lade_bytes){key, strlen(key)};

@@ -132,6 +132,21 @@ static void operators_reach_singles(void **state)
     assert_int_equal(ct_count("q", LADE_STATE_READY), 2);
 }
 
+static void singles_can_be_changed(void **state)
+{
+    (void)state;
+    ct_add("q", "a");
+    add_singles(0, 2);
+    struct lq_change it[2] = {{.id = lb_slice_str(id_at(0)), .body = lb_slice_str("\0014changed")},
+                              {.id = lb_slice_str(id_at(1))}};
+    EXPECT(0, ct.s->ops->change(ct.s, "q", LQ_CHANGE_EDIT, it, 1, &ct.err));
+    EXPECT(0, ct.s->ops->change(ct.s, "q", LQ_CHANGE_REMOVE, it + 1, 1, &ct.err));
+    assert_string_equal(ct_list("q", LADE_STATE_READY, 9), ct_format("a %s", id_at(0)));
+    ct_join("w", "q");
+    assert_int_equal(ct_take("w", "q", 9), 2);
+    assert_memory_equal(ct.got.job[1].body.p, "\0014changed", 9);
+}
+
 static void find_nothing(const char *worker)
 {
     struct lq_take take = ct_asking(worker, "q", 1);
@@ -209,6 +224,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(singles_are_counted_and_listed_at_once),
     CT_TEST(pages_go_on_when_singles_move),
     CT_TEST(operators_reach_singles),
+    CT_TEST(singles_can_be_changed),
     CT_TEST(singles_wake_as_many_workers_as_there_are_jobs),
     CT_TEST(singles_of_a_paused_queue_wait),
     CT_TEST(many_singles_without_a_worker_stay_in_order),

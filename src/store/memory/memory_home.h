@@ -192,8 +192,9 @@ struct ls_memory_lock {
     struct ls_memory_node node; /* in queue->expiring */
     struct lb_mut key;
     enum lade_unique_until until;
-    int64_t first_ms; /* when it was taken, of an item that may meet others, else 0; of a trailing job: when its window begins, TTL only */
-    bool trails;      /* the holder is a trailing job */
+    int64_t
+        first_ms; /* when it was taken, of an item that may meet others, else 0; of a trailing job: when its window begins, TTL only */
+    bool trails;  /* the holder is a trailing job */
     char holder[LADE_ID_MAX + 1];
 };
 
