@@ -81,8 +81,8 @@ int drv_worker_open(struct drv *d, struct drv_worker *w, int concurrency, lade_h
                     void *ctx)
 {
     lade_worker_config config = {.concurrency = concurrency, .no_signals = true};
-    if (strcmp(drv_text(d, "executor", "thread"), "task") == 0)
-        config.executor = LADE_EXECUTOR_TASK;
+    if (strcmp(drv_text(d, "executor", "task"), "thread") == 0)
+        config.executor = LADE_EXECUTOR_THREAD;
     *w = (struct drv_worker){0};
     if (drv_open(d, &w->q) < 0)
         return -1;
