@@ -133,12 +133,9 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     lade_id id;
     lade_err err = {0};
     size_t n = 0;
-    bool is_one = n_args == 1 && strcmp(args[0], "-") != 0;
     if (cli_look(c, &err) < 0)
         return cli_complain(&err);
-    /* Several jobs are one JSON text only as an array, and one TSV under one line of names. */
-    bool is_list = c->format == CLI_TSV || (c->format == CLI_JSON && !is_one);
-    if (is_list && !show->payload && !show->result) {
+    if (cli_out_needs_list(c, args, n_args) && !show->payload && !show->result) {
         cli_out_begin(&list, c, cli_show_columns, cli_n_show_columns);
         show->list = &list;
     }

@@ -191,7 +191,7 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     if (cli_out_is_json(c)) {
         rc = show_json(c, &row, v, &err);
     } else if (c->format == CLI_TSV) {
-        cli_row_json(&row, "headers", NULL);
+        (void)json_object_del(row.o, "headers"); /* no cell of a line */
         rc = cli_out_object(c, &row, &err);
     } else {
         print_facts(&row);
@@ -271,12 +271,21 @@ static enum cli_exit tell(enum verb verb, const char *id, int rc, const lade_id 
     return CLI_OK;
 }
 
-static int print_done(struct cli *c, enum verb verb, const char *id, int rc, const lade_id *job,
-                      lade_err *err)
+static const struct cli_column done_columns[] = {
+    {"ID", "id", CLI_CELL_TEXT, false, false},
+    {"VERB", "verb", CLI_CELL_TEXT, false, false},
+    {"RESULT", "result", CLI_CELL_TEXT, false, false},
+    {"JOB", "job", CLI_CELL_TEXT, false, false},
+    {"DRY RUN", "dry_run", CLI_CELL_TEXT, false, false},
+};
+
+/* `list` takes it when the answers of several are one text. */
+static int print_done(struct cli *c, const char *id, int rc, const lade_id *job,
+                      struct cli_out *list, lade_err *err)
 {
     struct cli_row row;
     if (c->format == CLI_TABLE) {
-        if (verb == VERB_RUN && rc == 0 && !c->dry_run)
+        if (job->text[0] && rc == 0 && !c->dry_run)
             (void)printf("%s\n", job->text);
         return 0;
     }
@@ -286,7 +295,10 @@ static int print_done(struct cli *c, enum verb verb, const char *id, int rc, con
     cli_row_text(&row, "result", lade_result_name(rc));
     cli_row_text(&row, "job", job->text[0] ? job->text : NULL);
     cli_row_bool(&row, "dry_run", c->dry_run);
-    return cli_out_object(c, &row, err);
+    if (!list)
+        return cli_out_object(c, &row, err);
+    cli_out_row(list, &row);
+    return 0;
 }
 
 static enum cli_exit run_act(struct cli *c, enum verb verb, char **args, int n_args)
@@ -295,12 +307,16 @@ static enum cli_exit run_act(struct cli *c, enum verb verb, char **args, int n_a
 
     struct cli_fold fold = {0};
     struct cli_ids ids;
+    struct cli_out list;
     lade_id id;
-    lade_err err = {0};
+    lade_err err = {0}, end_err = {0};
     size_t n = 0;
     int outcome = 0, rc = cli_look(c, &err);
+    bool is_list = cli_out_needs_list(c, args, n_args);
     if (rc < 0)
         return cli_complain(&err);
+    if (is_list)
+        cli_out_begin(&list, c, done_columns, LB_ARRAY_LEN(done_columns));
     cli_ids_init(&ids, args, n_args);
     rc = cli_ids_next(&ids, &id, 1, &n, &err);
     while (rc == 0 && n > 0 && outcome >= 0) {
@@ -308,11 +324,13 @@ static enum cli_exit run_act(struct cli *c, enum verb verb, char **args, int n_a
         lade_err act_err = {0};
         outcome = act(c, verb, id.text, &job, &act_err);
         cli_fold_add(&fold, tell(verb, id.text, outcome, &job, &act_err));
-        rc = print_done(c, verb, id.text, outcome, &job, &err);
+        rc = print_done(c, id.text, outcome, &job, is_list ? &list : NULL, &err);
         if (rc == 0)
             rc = cli_ids_next(&ids, &id, 1, &n, &err);
     }
     cli_ids_fini(&ids);
+    if (is_list && cli_out_end(&list, &end_err) < 0)
+        return cli_complain(&end_err);
     cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
              words[verb]);
     return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);

@@ -53,8 +53,8 @@ static int set_until(void *values, const char *text, lade_err *err)
 #define AT(member) offsetof(struct set, member)
 
 static const struct cli_opt opts[] = {
-    {"id", 0, CLI_OPT_TEXT, AT(spec.id), "ID", "default: made from kind, rule, queue and payload",
-     0, 0, NULL},
+    {"id", 0, CLI_OPT_TEXT, AT(spec.id), "ID",
+     "the same as the argument; default: made from kind, rule, queue and payload", 0, 0, NULL},
     CLI_RULE_OPTS(AT(rule)),
     {"missed", 0, CLI_OPT_TEXT, AT(missed), "one|skip|all[:N]",
      "what becomes of times nobody was there for (default one)", 0, 0, NULL},
@@ -92,8 +92,15 @@ static const struct cli_opt opts[] = {
 
 static const char *const changes[] = {"unchanged", "created", "changed"};
 
+static const struct cli_column set_columns[] = {
+    {"ID", "id", CLI_CELL_TEXT, false, false},
+    {"CHANGE", "change", CLI_CELL_TEXT, false, false},
+    {"DRY RUN", "dry_run", CLI_CELL_TEXT, false, false},
+};
+
+/* `list` takes it when there are several and they are one text. */
 static int print_set(const struct cli *c, const char *id, enum lade_schedule_change change,
-                     lade_err *err)
+                     struct cli_out *list, lade_err *err)
 {
     struct cli_row row;
     if (c->format == CLI_TABLE) {
@@ -104,18 +111,22 @@ static int print_set(const struct cli *c, const char *id, enum lade_schedule_cha
     cli_row_text(&row, "id", id);
     cli_row_text(&row, "change", c->dry_run ? NULL : changes[change]);
     cli_row_bool(&row, "dry_run", c->dry_run);
-    return cli_out_object(c, &row, err);
+    if (!list)
+        return cli_out_object(c, &row, err);
+    cli_out_row(list, &row);
+    return 0;
 }
 
 /* Sets one and prints its id. 0 or a failure with its text. */
-static int set_one(struct cli *c, const lade_schedule_spec *spec, lade_err *err)
+static int set_one(struct cli *c, const lade_schedule_spec *spec, struct cli_out *list,
+                   lade_err *err)
 {
     lade_schedule_id id;
     enum lade_schedule_change change = LADE_SCHEDULE_UNCHANGED;
     int rc = c->dry_run ? lade_schedule_check(c->q, spec, &id, err)
                         : lade_schedule_set(c->q, spec, &id, &change, err);
     if (rc == 0)
-        rc = print_set(c, id.text, change, err);
+        rc = print_set(c, id.text, change, list, err);
     if (rc == 0 && c->dry_run)
         cli_note(c, "%s: the schedule is sound; it would be set", id.text);
     else if (rc == 0)
@@ -123,14 +134,15 @@ static int set_one(struct cli *c, const lade_schedule_spec *spec, lade_err *err)
     return rc;
 }
 
-static int set_line(struct cli *c, lade_bytes line, int64_t now, lade_err *err)
+static int set_line(struct cli *c, lade_bytes line, int64_t now, struct cli_out *list,
+                    lade_err *err)
 {
     struct cli_schedule_line l;
     lade_job_spec defaults = {.queue = c->queue};
     int rc = cli_schedule_parse(&l, line.data, line.size, &defaults, now, err);
     if (rc < 0)
         return rc;
-    rc = set_one(c, &l.spec, err);
+    rc = set_one(c, &l.spec, list, err);
     cli_schedule_line_fini(&l);
     return rc;
 }
@@ -146,30 +158,43 @@ static bool is_blank(lade_bytes line)
 }
 
 /* A bad line is told and stops none of the others (C-058); the store being away stops. */
-static enum cli_exit set_file(struct cli *c, const struct set *s, int64_t now)
+static void set_lines(struct cli *c, const struct set *s, int64_t now, struct cli_lines *lines,
+                      struct cli_out *list, struct cli_fold *fold)
 {
-    struct cli_lines lines;
-    struct cli_fold fold = {0};
     lade_err err = {0};
     lade_bytes line;
-    size_t max = cli_ndjson_line_max(s->payload_max ? (size_t)s->payload_max : LADE_PAYLOAD_MAX);
-    int rc = cli_lines_open(&lines, s->file, max, &err);
-    if (rc < 0)
-        return cli_complain(&err);
-    while ((rc = cli_lines_next(&lines, &line, &err)) != LADE_EMPTY) {
+    int rc = 0;
+    while ((rc = cli_lines_next(lines, &line, &err)) != LADE_EMPTY) {
         if (rc == 0 && is_blank(line))
             continue;
         if (rc == 0)
-            rc = set_line(c, line, now, &err);
+            rc = set_line(c, line, now, list, &err);
         enum cli_exit code = cli_exit_of(rc);
-        cli_fold_add(&fold, code);
+        cli_fold_add(fold, code);
         if (rc < 0)
-            (void)cli_say(code, "%s: line %llu: %s", s->file, (unsigned long long)lines.number,
+            (void)cli_say(code, "%s: line %llu: %s", s->file, (unsigned long long)lines->number,
                           err.text);
         if (code == CLI_UNAVAILABLE || code == CLI_FAILED)
             break;
     }
+}
+
+static enum cli_exit set_file(struct cli *c, const struct set *s, int64_t now)
+{
+    struct cli_lines lines;
+    struct cli_fold fold = {0};
+    struct cli_out list;
+    lade_err err = {0};
+    bool is_list = c->format == CLI_JSON || c->format == CLI_TSV;
+    size_t max = cli_ndjson_line_max(s->payload_max ? (size_t)s->payload_max : LADE_PAYLOAD_MAX);
+    if (cli_lines_open(&lines, s->file, max, &err) < 0)
+        return cli_complain(&err);
+    if (is_list)
+        cli_out_begin(&list, c, set_columns, LB_ARRAY_LEN(set_columns));
+    set_lines(c, s, now, &lines, is_list ? &list : NULL, &fold);
     cli_lines_close(&lines);
+    if (is_list && cli_out_end(&list, &err) < 0)
+        return cli_complain(&err);
     cli_note(c, "%llu %s, %llu refused", (unsigned long long)fold.n_ok,
              c->dry_run ? "are sound" : "set", (unsigned long long)fold.n_bad);
     return cli_fold_exit(&fold);
@@ -209,15 +234,17 @@ static int fill_spec(struct cli *c, struct set *s, int64_t now, lade_err *err)
 
 static enum cli_exit run_set(struct cli *c, void *values, char **args, int n_args)
 {
-    (void)args;
-    (void)n_args;
     struct set *s = values;
     lade_err err = {0};
     struct lb_buf payload;
     int64_t now = 0;
+    if (n_args > 0 && s->spec.id)
+        return cli_say(CLI_USAGE, "--id: not with an id as argument; give one of them");
+    if (n_args > 0)
+        s->spec.id = args[0];
     if (s->file && (s->rule.cron || s->rule.every || s->spec.job.kind || s->spec.id))
         return cli_say(CLI_USAGE,
-                       "--file: not with --id, --cron, --every or --kind; they are in it");
+                       "--file: not with an id, --cron, --every or --kind; they are in it");
     if (!s->file && !s->spec.job.kind)
         return cli_say(CLI_USAGE, "--kind: missing; give the name of the handler to run");
     lb_buf_init(&payload);
@@ -233,7 +260,7 @@ static enum cli_exit run_set(struct cli *c, void *values, char **args, int n_arg
     if (rc == 0 && s->file)
         code = set_file(c, s, now);
     else if (rc == 0)
-        rc = set_one(c, &s->spec, &err);
+        rc = set_one(c, &s->spec, NULL, &err);
     lb_buf_fini(&payload);
     return rc < 0 ? cli_complain(&err) : code;
 }
@@ -241,7 +268,8 @@ static enum cli_exit run_set(struct cli *c, void *values, char **args, int n_arg
 const struct cli_command cli_schedule_set = {
     .noun = "schedule",
     .verb = "set",
-    .args = "",
+    .args = "[ID]",
+    .max_args = 1,
     .about =
         "Makes a schedule or changes it. Prints its id. The same again changes nothing, so it may be "
         "run at each deployment; a changed rule counts from now. With --file each line is one "
@@ -250,7 +278,7 @@ const struct cli_command cli_schedule_set = {
         "schedules; where none runs, lade schedule serve.",
     .examples =
         "  lade schedule set --cron '*/5 * * * *' --kind cleanup\n"
-        "  lade schedule set --id nightly --cron '30 2 * * mon-fri' --tz Europe/Berlin -q reports "
+        "  lade schedule set nightly --cron '30 2 * * mon-fri' --tz Europe/Berlin -q reports "
         "--kind report --payload '{\"day\":1}' --overlap skip\n"
         "  lade schedule set --file schedules.ndjson",
     .opts = opts,

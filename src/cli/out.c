@@ -390,3 +390,9 @@ bool cli_out_is_json(const struct cli *c)
 {
     return c->format == CLI_JSON || c->format == CLI_NDJSON;
 }
+
+bool cli_out_needs_list(const struct cli *c, char **args, int n_args)
+{
+    bool is_one = n_args == 1 && strcmp(args[0], "-") != 0;
+    return c->format == CLI_TSV || (c->format == CLI_JSON && !is_one);
+}

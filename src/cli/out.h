@@ -72,6 +72,11 @@ LADE_CHECKED int cli_out_end(struct cli_out *out, lade_err *err);
 
 bool cli_out_is_json(const struct cli *c);
 /*
+ * True when the answers for `args` go into one cli_out: several are one JSON text only as an array, one TSV only under one line
+ * of names. An id of "-" stands for those on stdin.
+ */
+bool cli_out_needs_list(const struct cli *c, char **args, int n_args);
+/*
  * Prints one object by itself, when the format is JSON, NDJSON or TSV (a line of names and one of values, so none of them may
  * be a list). Takes what the row holds.
  */

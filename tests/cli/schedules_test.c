@@ -136,6 +136,72 @@ static void bad_rules_are_refused_with_what_to_do(void **state)
     run_free(&r);
 }
 
+static void set_takes_its_id_as_an_argument_too(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "hourly", "--every", "1h", "--kind", "k");
+    assert_code(&r, 0);
+    assert_string_equal(run_word(&r), "hourly");
+    RUN(&r, "schedule", "set", "--id", "hourly", "--every", "1h", "--kind", "k");
+    assert_code(&r, 0);
+    assert_says(r.err, "unchanged");
+    RUN(&r, "schedule", "set", "hourly", "--id", "daily", "--every", "1h", "--kind", "k");
+    assert_code(&r, 2);
+    assert_says(r.err, "--id");
+    RUN(&r, "schedule", "set", "hourly", "--file", "-");
+    assert_code(&r, 2);
+    RUN(&r, "schedule", "set", "a b", "--every", "1h", "--kind", "k");
+    assert_code(&r, 2);
+    run_free(&r);
+}
+
+static void show_as_tsv_is_a_line_of_names_and_one_of_values(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "tsv", "--every", "1h", "--kind", "k", "--header", "a=b");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "show", "tsv", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_says(r.out, "id\tstate\t");
+    assert_says(r.out, "\ntsv\tactive\t");
+    run_free(&r);
+}
+
+/* Several answers are one JSON text, an array, and one TSV under one line of names. */
+static void answers_of_several_schedules_are_one_text(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"id\":\"m1\",\"every\":\"1h\",\"kind\":\"k\"}\n"
+                                "{\"id\":\"m2\",\"every\":\"1h\",\"kind\":\"k\"}\n";
+
+    struct cli_run r = {0};
+    RUN_IN(&r, lines, sizeof(lines) - 1, "schedule", "set", "--file", "-", "-o", "json");
+    assert_code(&r, 0);
+    json_t *o = run_json(&r);
+    assert_int_equal(json_array_size(o), 2);
+    assert_string_equal(json_text_at(json_array_get(o, 1), "change"), "created");
+    json_decref(o);
+    RUN(&r, "schedule", "pause", "m1", "none", "m2", "-o", "json");
+    assert_code(&r, 6);
+    o = run_json(&r);
+    assert_int_equal(json_array_size(o), 3);
+    assert_string_equal(json_text_at(json_array_get(o, 1), "result"), "LADE_NOT_FOUND");
+    json_decref(o);
+    RUN(&r, "schedule", "resume", "m1", "m2", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "id\tverb\tresult\tjob\tdry_run\n"
+                               "m1\tresume\tLADE_DONE\t-\tno\n"
+                               "m2\tresume\tLADE_DONE\t-\tno\n");
+    RUN(&r, "schedule", "run", "m1", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_string_equal(json_text_at(o, "verb"), "run");
+    json_decref(o);
+    run_free(&r);
+}
+
 /* C-058: one bad line in a file of ten stops none of the others. */
 static void c058_a_bad_line_of_a_file_stops_no_other(void **state)
 {
@@ -194,6 +260,9 @@ int main(int argc, char **argv)
         ON_STORE(an_interval_of_0_is_refused),
         ON_STORE(schedules_of_two_namespaces_are_apart),
         ON_STORE(bad_rules_are_refused_with_what_to_do),
+        ON_STORE(set_takes_its_id_as_an_argument_too),
+        ON_STORE(show_as_tsv_is_a_line_of_names_and_one_of_values),
+        ON_STORE(answers_of_several_schedules_are_one_text),
         ON_STORE(c058_a_bad_line_of_a_file_stops_no_other),
         ON_STORE(preview_needs_no_store_and_notes_changes_of_the_clock),
         ON_STORE(worker_fires_unless_told_not_to),
