@@ -32,7 +32,7 @@ struct lade_redrive {
     lade_redrive_plan plan; /* its strings are the arrays above */
     lade_cursor cursor;
     lade_redrive_report report;
-    int64_t began;    /* the store's time, ns */
+    int64_t since;    /* ns: what ends from then on is new, the start's own millisecond left out */
     int64_t next_at;  /* not before, by the rate */
     int64_t judge_by; /* of the canaries */
     size_t n_canaries;
@@ -97,7 +97,7 @@ int lade_redrive_open(lade_redrive **out, lade *q, const lade_redrive_plan *plan
     r->plan.filter.class_id = keep_text(r->class_id, sizeof(r->class_id), plan->filter.class_id);
     r->plan.filter.kind = keep_text(r->kind, sizeof(r->kind), plan->filter.kind);
     r->plan.filter.reason = keep_text(r->reason, sizeof(r->reason), plan->filter.reason);
-    r->began = now;
+    r->since = (now / LADE_MILLISECOND + 1) * LADE_MILLISECOND;
     if (r->plan.filter.before == 0)
         r->plan.filter.before = now + LADE_MILLISECOND;
     r->report.before = r->plan.filter.before;
@@ -202,7 +202,8 @@ static int judge(lade_redrive *r, const struct canary *c, lade_err *err)
         return 1; /* completed and not kept, or removed */
     if (rc < 0)
         return rc;
-    bool failed = class_since(v, r->began, class_id);
+    /* It left the dead: when it is there it has died again, in whatever millisecond. */
+    bool failed = class_since(v, v->state == LADE_STATE_DEAD ? 0 : r->since, class_id);
     bool same = failed && strcmp(class_id, c->class_id) == 0;
     bool over = failed || v->state == LADE_STATE_COMPLETED || v->state == LADE_STATE_CANCELLED;
     lade_job_view_free(v);
@@ -244,10 +245,10 @@ static int count_deaths(lade_redrive *r, uint64_t *deaths, lade_err *err)
     int rc = lade_dead_classes(r->q, r->queue, &c, &n, err);
     *deaths = 0;
     for (size_t i = 0; i < n && rc == 0 && *deaths < r->plan.stop_on; i++) {
-        lade_dead_filter f = {.class_id = c[i].id, .from = r->began};
+        lade_dead_filter f = {.class_id = c[i].id, .from = r->since};
         bool ours = !r->plan.filter.class_id || strcmp(c[i].id, r->plan.filter.class_id) == 0;
         lade_cursor cursor = {0};
-        while (ours && c[i].last_seen >= r->began && rc == 0 && !cursor.done &&
+        while (ours && c[i].last_seen >= r->since && rc == 0 && !cursor.done &&
                *deaths < r->plan.stop_on) {
             lade_job_view *v[PAGE];
             size_t k = 0;

@@ -335,6 +335,57 @@ static void what_cannot_be_drained_is_refused(void **state)
 
 #define KIT_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+static void bury(int n)
+{
+    for (int i = 0; i < n; i++)
+        enqueue((lade_job_spec){.kind = "end", .payload = LADE_STR("d")});
+    assert_int_equal(drain(0).dead, n);
+}
+
+static lade_redrive_report step_redrive(lade_redrive *run, int outcome)
+{
+    lade_redrive_report r;
+    assert_int_equal(lade_redrive_step(run, &r, &kit.err), outcome);
+    return r;
+}
+
+/* What died in the very millisecond in which a redrive begins was there before it. */
+static void deaths_of_the_moment_before_do_not_stop_a_redrive(void **state)
+{
+    (void)state;
+    lade_redrive *run = NULL;
+    lade_redrive_plan plan = {.queue = "default", .stop_on = 10};
+    bury(120);
+    assert_int_equal(lade_redrive_open(&run, kit.q, &plan, &kit.err), 0);
+    size_t first = step_redrive(run, LADE_MORE).moved;
+    lade_test_clock_step(&kit.clock, LADE_MILLISECOND);
+    size_t again = drain(0).dead;
+    lade_redrive_report r = step_redrive(run, 0);
+    lade_redrive_close(run);
+    assert_int_equal(first, 100);
+    assert_int_equal(again, 100);
+    assert_int_equal(r.phase, LADE_REDRIVE_STOPPED); /* those are new */
+    assert_int_equal(r.moved, 100);
+}
+
+static void a_canary_is_judged_by_what_came_after_its_move(void **state)
+{
+    (void)state;
+    lade_redrive *run = NULL;
+    lade_redrive_plan plan = {.queue = "default", .canary = 1};
+    bury(3);
+    assert_int_equal(lade_redrive_open(&run, kit.q, &plan, &kit.err), 0);
+    size_t moved = step_redrive(run, LADE_MORE).moved;
+    int before = (int)step_redrive(run, LADE_MORE).phase; /* the clock stands still all the time */
+    size_t again = drain(0).dead;
+    int after = (int)step_redrive(run, 0).phase;
+    lade_redrive_close(run);
+    assert_int_equal(moved, 1);
+    assert_int_equal(before, LADE_REDRIVE_WATCHING);
+    assert_int_equal(again, 1);
+    assert_int_equal(after, LADE_REDRIVE_CANARY_FAILED);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +398,8 @@ int main(int argc, char **argv)
         KIT_TEST(same_seed_gives_the_same_runs),
         KIT_TEST(schedules_fire_in_their_time),
         KIT_TEST(what_cannot_be_drained_is_refused),
+        KIT_TEST(deaths_of_the_moment_before_do_not_stop_a_redrive),
+        KIT_TEST(a_canary_is_judged_by_what_came_after_its_move),
     };
     store = argc > 1 ? argv[1] : "memory";
     return cmocka_run_group_tests(tests, NULL, NULL);
