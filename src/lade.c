@@ -13,9 +13,11 @@
 #include "queue/client.h"
 #include "store/memory/memory_store.h"
 #include "store/redis/redis_store.h"
+#include "store/resque/resque_store.h"
 #include "store/sqlite/sqlite_store.h"
 
-static const struct lq_store_ops *const stores[] = {&ls_sqlite_ops, &ls_redis_ops, &ls_memory_ops};
+static const struct lq_store_ops *const stores[] = {&ls_sqlite_ops, &ls_redis_ops, &ls_memory_ops,
+                                                    &ls_resque_ops};
 
 /* mkdir -p below the first `base` bytes, with mode 0700: job payloads are the user's own business. */
 static int make_dirs(char *path, size_t base, lade_err *err)

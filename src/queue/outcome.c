@@ -190,6 +190,7 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
         break;
     case LQ_ENDING_UNROUTABLE:
         s->to = LQ_TO_SCHEDULED;
+        s->unroutable = true;
         s->delay_ms = UNROUTABLE_WAIT_MS;
         break;
     case LQ_ENDING_CORRUPT:

@@ -252,6 +252,7 @@ struct lq_settle {
     const struct lq_death
         *death;  /* DEAD; NULL: the class is named as the reason, so it is of a kill */
     bool failed; /* counts into total_failed */
+    bool unroutable; /* SCHEDULED because no handler here knows its kind */
     /* For the queue's stream of events, when it has one: what the store cannot know. All may be empty. */
     uint32_t attempt;
     int64_t took_us;

@@ -1,0 +1,36 @@
+-- ARGV: namespace, incarnation, lease ms, 1 = first, mode, about, Resque ids...
+-- {0, ms until the first of the others is dead or -1}, or {1}: it is not known
+local inc, lease, first = ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local now = now_ms()
+if not first and not redis.call('ZSCORE', ALIVE, inc) then return {1} end
+redis.call('ZADD', ALIVE, now + lease, inc)
+local beat = format_time('%04d-%02d-%02dT%02d:%02d:%02d+00:00', now)
+local ids = {}
+for i = 7, #ARGV do
+  local id = ARGV[i]
+  ids[#ids + 1] = id
+  if first then
+    redis.call('SET', P .. 'worker:' .. id .. ':started', format_time('%04d-%02d-%02d %02d:%02d:%02d +0000', now))
+  end
+end
+for from = 1, #ids, 1000 do
+  local beats = {}
+  for i = from, math.min(from + 999, #ids) do
+    beats[#beats + 1] = ids[i]
+    beats[#beats + 1] = beat
+  end
+  redis.call('SADD', P .. 'workers', unpack(ids, from, math.min(from + 999, #ids)))
+  redis.call('HSET', P .. 'workers:heartbeat', unpack(beats))
+end
+if first then
+  redis.call('HSET', HELD .. inc, 'ids', table.concat(ids, '\n'), 'mode', ARGV[5], 'about', ARGV[6])
+end
+local ahead = -1
+local other = redis.call('ZRANGE', ALIVE, 0, 1, 'WITHSCORES')
+for i = 1, #other, 2 do
+  if other[i] ~= inc then
+    ahead = math.max(tonumber(other[i + 1]) - now, 0)
+    break
+  end
+end
+return {0, ahead}

@@ -1,0 +1,25 @@
+-- ARGV: namespace, queue or ''
+-- of a queue {known, ready, active, paused, workers}; else {incarnation, alive until, about, jobs held}...
+local queue = ARGV[2]
+local out = {}
+local active, serving = 0, 0
+local live = redis.call('ZRANGE', ALIVE, 0, -1, 'WITHSCORES')
+for i = 1, #live, 2 do
+  local all = redis.call('HGETALL', HELD .. live[i])
+  local held, about = 0, ''
+  for k = 1, #all, 2 do
+    if all[k] == 'about' then about = all[k + 1] end
+    if string.match(all[k], '^%d+$') then
+      held = held + 1
+      if split(all[k + 1]) == queue then active = active + 1 end
+    end
+  end
+  local names = string.match(about, '^[^\n]*\n([^\n]*)') or ''
+  if string.find(',' .. names .. ',', ',' .. queue .. ',', 1, true) then serving = serving + 1 end
+  out[#out + 1] = {live[i], live[i + 1], about, held}
+end
+if queue == '' then return out end
+local pause = redis.call('GET', P .. 'pause-all-workers')
+local paused = pause and string.lower(string.match(pause, '^%s*(.-)%s*$')) == 'true'
+return {redis.call('SISMEMBER', P .. 'queues', queue), redis.call('LLEN', P .. 'queue:' .. queue), active, paused and 1 or 0,
+  serving}

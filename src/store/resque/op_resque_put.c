@@ -1,0 +1,125 @@
+/*
+ * op_resque_put.c - enqueue as Ruby does: SADD queues, RPUSH queue:<q>
+ *
+ * One SADD for each queue of a call and as few RPUSH as there can be. Jobs of several queues go in one MULTI, so that they are
+ * there together or not at all. A call whose reply was lost is not sent again: Resque could not tell the second from the first.
+ */
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/resque/resque_inner.h"
+
+#define PUSH_MAX 5000 /* values of one RPUSH */
+
+struct put_call {
+    const struct ls_resque_store *s;
+    const struct lq_put *put;
+    size_t n;
+    struct lb_buf entries;
+    size_t *at;   /* where each entry begins, n + 1 */
+    uint32_t *of; /* index of the first item of its queue */
+    size_t n_queues;
+};
+
+static struct lb_slice entry_of(const struct put_call *p, size_t i)
+{
+    return lb_slice(p->entries.p + p->at[i], p->at[i + 1] - p->at[i]);
+}
+
+static void encode_word(struct ls_redis_conn *c, const char *word)
+{
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 1);
+    ls_redis_arg_str(cmd, word);
+    ls_redis_cmd_end(cmd);
+}
+
+/* The entries of the queue of item `first`. */
+static void encode_queue(struct ls_redis_conn *c, const struct put_call *p, size_t first)
+{
+    struct lb_slice queue = lb_slice_str(p->put[first].queue);
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
+    ls_redis_arg_str(cmd, "SADD");
+    ls_resque_key(cmd, p->s, RQ_KEY_QUEUES);
+    ls_redis_arg_slice(cmd, queue);
+    ls_redis_cmd_end(cmd);
+    cmd = NULL;
+    size_t in_push = 0;
+    for (size_t i = first; i < p->n; i++) {
+        if (p->of[i] != first)
+            continue;
+        if (in_push == 0) {
+            cmd = ls_redis_conn_begin(c, 2 + LB_MIN(p->n - i, PUSH_MAX));
+            ls_redis_arg_str(cmd, "RPUSH");
+            ls_resque_key_of(cmd, p->s, "queue:", queue);
+        }
+        ls_redis_arg_slice(cmd, entry_of(p, i));
+        if (++in_push == PUSH_MAX) {
+            ls_redis_cmd_end(cmd);
+            in_push = 0;
+        }
+    }
+    if (in_push > 0)
+        ls_redis_cmd_end(cmd);
+}
+
+static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct put_call *p = ctx;
+    bool multi = p->n_queues > 1 || p->n > PUSH_MAX;
+    if (multi)
+        encode_word(c, "MULTI");
+    for (size_t i = 0; i < p->n; i++)
+        if (p->of[i] == i)
+            encode_queue(c, p, i);
+    if (multi)
+        encode_word(c, "EXEC");
+}
+
+/* Which items share a queue: O(n) when they come in stretches, as they do. */
+static void group(struct put_call *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        size_t k = i > 0 && strcmp(p->put[i].queue, p->put[i - 1].queue) == 0 ? p->of[i - 1] : 0;
+        while (k < i && !(p->of[k] == k && strcmp(p->put[k].queue, p->put[i].queue) == 0))
+            k++;
+        p->of[i] = (uint32_t)k;
+        p->n_queues += k == i;
+    }
+}
+
+static int write_entries(struct put_call *p, lade_err *err)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        p->at[i] = p->entries.n;
+        int rc = ls_resque_entry_write(&p->entries, &p->put[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    p->at[p->n] = p->entries.n;
+    return 0;
+}
+
+int ls_resque_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err)
+{
+    struct ls_resque_store *s = ls_resque_of(base);
+    struct put_call p = {.s = s, .put = put, .n = n};
+    lb_buf_init(&p.entries);
+    p.at = lb_malloc((n + 1) * sizeof(*p.at));
+    p.of = lb_malloc(n * sizeof(*p.of));
+    int rc = p.at && p.of ? write_entries(&p, err) : lb_fail_nomem(err, "enqueue");
+    if (rc == 0 && n > 0) {
+        group(&p);
+        struct ls_resque_ask ask = {encode_put, &p, "enqueue", true};
+        struct ls_redis_conn *c;
+        lr_mutex_lock(&s->admin.lock);
+        rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
+        lr_mutex_unlock(&s->admin.lock);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        put[i].outcome = LADE_DONE;
+        put[i].holder[0] = 0;
+    }
+    lb_free(p.at);
+    lb_free(p.of);
+    lb_buf_fini(&p.entries);
+    return rc;
+}

@@ -1,0 +1,318 @@
+/* op_resque_take.c - settles and takes in one trip (lua/settle.lua, lua/take.lua), and begin */
+#include "base/err.h"
+#include "base/mem.h"
+#include "resque/resque_failure.h"
+#include "store/resque/resque_inner.h"
+
+#define TAKE_BYTES (16U << 20)
+
+/* slots ----------------------------------------------------------------------------------------------------------- */
+
+static size_t slot_of(const struct ls_resque_worker *w, uint64_t fence)
+{
+    for (size_t i = 0; i < w->n_slots; i++)
+        if (w->slot[i] == fence)
+            return i;
+    return SIZE_MAX;
+}
+
+static size_t free_slots(const struct ls_resque_worker *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_slots; i++)
+        n += w->slot[i] == 0;
+    return n;
+}
+
+/* The incarnation in a job's id. */
+static struct lb_slice worker_of(struct lb_slice id)
+{
+    const uint8_t *dot = id.n > 0 ? memrchr(id.p, '.', id.n) : NULL;
+    return dot ? lb_slice(id.p, (size_t)(dot - id.p)) : id;
+}
+
+/* settle ---------------------------------------------------------------------------------------------------------- */
+
+static const char *exception_of(const struct lq_settle *it)
+{
+    if (it->to == LQ_TO_SCHEDULED)
+        return it->unroutable ? "NameError" : "Lade::Unsupported";
+    return it->reason == LQ_REASON_QUARANTINED ? RQ_DIRTY_EXIT : "Lade::JobFailed";
+}
+
+static void add_error(struct lb_buf *out, const struct lq_settle *it)
+{
+    if (it->to == LQ_TO_SCHEDULED && it->unroutable) {
+        lb_buf_add_str(out, "uninitialized constant ");
+        lb_buf_add(out, it->kind.p, it->kind.n);
+    } else if (it->to == LQ_TO_SCHEDULED) {
+        lb_buf_add_str(out, "snooze: the resque store cannot run a job later");
+    } else if (it->reason == LQ_REASON_QUARANTINED) {
+        lb_buf_add_str(out, "the job has killed every worker that ran it, once too often");
+    } else if (it->error.n > 0) {
+        lb_buf_add(out, it->error.p, it->error.n);
+    } else if (it->death) {
+        lb_buf_add(out, it->death->text.p, it->death->text.n);
+    }
+}
+
+static void add_settle(struct ls_resque_pieces *p, const struct lq_settle *it,
+                       const struct ls_resque_worker *w)
+{
+    struct ls_resque_piece *piece = &p->piece[p->n++];
+    *piece =
+        (struct ls_resque_piece){.worker = worker_of(it->id), .fence = it->fence, .at = p->texts.n};
+    size_t slot = w ? slot_of(w, it->fence) : SIZE_MAX;
+    if (slot != SIZE_MAX)
+        ls_resque_slot_id(p->s, w, slot, &p->texts);
+    piece->n_id = p->texts.n - piece->at;
+    switch (it->to) {
+    case LQ_TO_COMPLETED:
+    case LQ_TO_CANCELLED:
+    case LQ_TO_GONE:
+        piece->action = 'c';
+        return;
+    case LQ_TO_READY:
+        piece->action = 'h';
+        lb_buf_add(&p->texts, it->history.p, it->history.n);
+        piece->n_after = it->history.n;
+        return;
+    case LQ_TO_RETRYING:
+    case LQ_TO_SCHEDULED:
+    case LQ_TO_THROTTLED:
+    case LQ_TO_DEAD:
+    default:
+        break;
+    }
+    struct lb_buf error, id;
+    lb_buf_init(&error);
+    lb_buf_init(&id);
+    add_error(&error, it);
+    if (w && w->n_slots > 0)
+        ls_resque_slot_id(p->s, w, slot == SIZE_MAX ? 0 : slot, &id);
+    else
+        lb_buf_add(&id, piece->worker.p, piece->worker.n);
+    piece->action = 'f';
+    struct ls_resque_words words = {
+        exception_of(it), lb_buf_slice(&error), lb_buf_slice(&id), lb_slice_str(it->queue), {0}};
+    ls_resque_add_failure(p, piece, &words);
+    p->texts.failed = p->texts.failed || error.failed || id.failed;
+    lb_buf_fini(&error);
+    lb_buf_fini(&id);
+}
+
+/* What is settled of the worker `w`, whose slots will be free. */
+static int add_settles(struct ls_resque_store *s, struct ls_resque_pieces *p,
+                       const struct lq_settle *it, size_t n, lade_err *err)
+{
+    struct ls_resque_worker *of = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct lb_slice inc = worker_of(it[i].id);
+        if (of && !lb_slice_eq(lb_slice_str(of->id), inc)) {
+            ls_resque_worker_unref(s, of);
+            of = NULL;
+        }
+        if (!of)
+            of = ls_resque_worker_find(s, inc);
+        add_settle(p, &it[i], of);
+    }
+    if (of)
+        ls_resque_worker_unref(s, of);
+    return p->texts.failed ? lb_fail_nomem(err, "settle") : 0;
+}
+
+static void free_slot(struct ls_resque_store *s, const struct lq_settle *it)
+{
+    struct ls_resque_worker *w = ls_resque_worker_find(s, worker_of(it->id));
+    if (!w)
+        return;
+    size_t slot = slot_of(w, it->fence);
+    if (slot != SIZE_MAX)
+        w->slot[slot] = 0;
+    ls_resque_worker_unref(s, w);
+}
+
+/* take ------------------------------------------------------------------------------------------------------------ */
+
+struct trip {
+    struct ls_resque_store *s;
+    struct ls_resque_pieces settles;
+    const struct lq_take *take; /* NULL: nothing is to be taken */
+    struct ls_resque_worker *w;
+    size_t max;
+};
+
+static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct trip *t = ctx;
+    ls_resque_encode_pieces(c, &t->settles, repeat);
+    if (!t->take)
+        return;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_RESQUE_LUA_TAKE, 0, 5 + t->take->lanes.n);
+    ls_redis_arg(cmd, t->s->keys.prefix, t->s->keys.n);
+    ls_redis_arg_str(cmd, t->take->worker);
+    ls_redis_arg_u64(cmd, t->w->take_seq);
+    ls_redis_arg_u64(cmd, t->max);
+    ls_redis_arg_u64(cmd, TAKE_BYTES);
+    for (size_t i = 0; i < t->take->lanes.n; i++)
+        ls_redis_arg_str(cmd, t->take->lanes.queue[i]);
+    ls_redis_cmd_end(cmd);
+}
+
+static int read_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
+                     struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, reply);
+    size_t n = ls_redis_read_array(&cur);
+    if (n == 1 && ls_redis_read_int(&cur) == 1)
+        return LADE_STALE;
+    if (n >= 2)
+        (void)ls_redis_read_int(&cur);
+    t->w->paused = n >= 2 && ls_redis_read_int(&cur) == 1;
+    n = n >= 2 ? n - 2 : 0;
+    if (cur.bad || n > LQ_TAKE_MAX)
+        return ls_redis_conn_fail_reply(c, "take", err);
+    if (n == 0)
+        return 0;
+    struct ls_resque_held *held = lb_calloc(n, sizeof(*held));
+    if (!held)
+        return lb_fail_nomem(err, "take");
+    for (size_t i = 0; i < n; i++) {
+        (void)ls_redis_read_array(&cur);
+        held[i].fence = (uint64_t)ls_redis_read_int(&cur);
+        held[i].lane = (uint32_t)ls_redis_read_int(&cur);
+        held[i].entry = ls_redis_read_bytes(&cur);
+        held[i].history = ls_redis_read_bytes(&cur);
+        cur.bad = cur.bad || held[i].lane >= t->take->lanes.n;
+        if (!cur.bad)
+            held[i].queue = lb_slice_str(t->take->lanes.queue[held[i].lane]);
+    }
+    int rc = cur.bad ? ls_redis_conn_fail_reply(c, "take", err)
+                     : ls_resque_adopt(t->s, t->w, held, n, out, err);
+    lb_free(held);
+    return rc;
+}
+
+static int read_settles(struct trip *t, struct ls_redis_conn *c, struct lq_settle *it, size_t n,
+                        lade_err *err)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+    if (ls_redis_read_array(&cur) != n)
+        return ls_redis_conn_fail_reply(c, "settle", err);
+    for (size_t i = 0; i < n; i++) {
+        it[i].outcome = ls_redis_read_int(&cur) == 0 ? LADE_DONE : LADE_STALE;
+        free_slot(t->s, &it[i]);
+    }
+    return cur.bad ? ls_redis_conn_fail_reply(c, "settle", err) : 0;
+}
+
+/* How many the take may bring: a job for each slot that is free once the settles are done. */
+static void plan_take(struct trip *t, const struct lq_settle *it, size_t n)
+{
+    t->max = free_slots(t->w);
+    for (size_t i = 0; i < n; i++)
+        t->max += lb_slice_eq(worker_of(it[i].id), lb_slice_str(t->w->id)) &&
+                  slot_of(t->w, it[i].fence) != SIZE_MAX;
+    t->w->full = t->max == 0;
+    t->max = LB_MIN(t->max, LB_MIN(t->take->max, LQ_TAKE_MAX));
+    if (t->w->full)
+        t->take = NULL;
+}
+
+static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_leased_vec *out,
+                     lade_err *err)
+{
+    struct ls_resque_store *s = t->s;
+    int rc = add_settles(s, &t->settles, it, n, err);
+    if (rc < 0)
+        return rc;
+    if (t->take)
+        plan_take(t, it, n);
+    size_t n_replies = (n > 0) + (t->take != NULL);
+    if (n_replies == 0)
+        return 0;
+    t->settles.lenient = s->settle_doubt;
+    struct ls_resque_ask ask = {encode_trip, t, n > 0 ? "settle" : "take", false};
+    struct ls_redis_conn *c;
+    rc = ls_resque_ask(s, &s->work, &ask, n_replies, &c, err);
+    if (rc < 0) {
+        s->settle_doubt = s->settle_doubt || n > 0;
+        return rc; /* the same number again: the next take brings what this one was given */
+    }
+    if (n > 0) {
+        s->settle_doubt = false;
+        rc = read_settles(t, c, it, n, err);
+    }
+    if (rc == 0 && t->take) {
+        t->w->take_seq++;
+        rc = read_take(t, c, n_replies - 1, out, err);
+    }
+    return rc;
+}
+
+int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
+                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_resque_store *s = ls_resque_of(base);
+    struct trip t = {.s = s, .settles = {.s = s}, .take = take};
+    int rc = 0;
+    lb_buf_init(&t.settles.texts);
+    if (n > 0) {
+        t.settles.piece = lb_calloc(n, sizeof(*t.settles.piece));
+        rc = t.settles.piece ? 0 : lb_fail_nomem(err, "settle");
+    }
+    if (rc == 0 && take) {
+        out->next_due_ms = out->now_ms = 0;
+        t.w = ls_resque_worker_ref(s, take->worker);
+        rc = t.w ? 0 : lb_fail_nomem(err, "take");
+    }
+    if (rc == 0) {
+        lr_mutex_lock(&s->work.lock);
+        rc = make_trip(&t, it, n, out, err);
+        lr_mutex_unlock(&s->work.lock);
+    }
+    if (t.w)
+        ls_resque_worker_unref(s, t.w);
+    lb_free(t.settles.piece);
+    lb_buf_fini(&t.settles.texts);
+    return rc;
+}
+
+/* begin ----------------------------------------------------------------------------------------------------------- */
+
+static void encode_begin(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    ls_resque_encode_pieces(c, ctx, repeat);
+}
+
+int ls_resque_begin(struct lq_store *base, const char *worker, struct lq_lease *lease, size_t n,
+                    lade_err *err)
+{
+    struct ls_resque_store *s = ls_resque_of(base);
+    struct ls_resque_pieces p = {.s = s, .n = n};
+    if (n == 0)
+        return 0;
+    p.piece = lb_calloc(n, sizeof(*p.piece));
+    if (!p.piece)
+        return lb_fail_nomem(err, "begin");
+    lb_buf_init(&p.texts);
+    for (size_t i = 0; i < n; i++)
+        p.piece[i] = (struct ls_resque_piece){
+            .action = 'b', .worker = lb_slice_str(worker), .fence = lease[i].fence};
+    struct ls_resque_ask ask = {encode_begin, &p, "begin", false};
+    struct ls_redis_conn *c;
+    lr_mutex_lock(&s->admin.lock);
+    int rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
+    if (rc == 0) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+        (void)ls_redis_read_array(&cur);
+        for (size_t i = 0; i < n; i++)
+            lease[i].outcome = ls_redis_read_int(&cur) == 0 ? LADE_DONE : LADE_STALE;
+        if (cur.bad)
+            rc = ls_redis_conn_fail_reply(c, "begin", err);
+    }
+    lr_mutex_unlock(&s->admin.lock);
+    lb_free(p.piece);
+    return rc;
+}
