@@ -85,6 +85,7 @@ static void die(struct lade_job *job, enum lq_reason reason, struct lb_slice kin
 {
     struct lq_settle *s = &job->settle;
     struct lb_slice history = s->history;
+    size_t error_at = s->error.n > 0 ? (size_t)(s->error.p - history.p) : 0;
     s->reason = reason;
     s->to = discard ? LQ_TO_GONE : LQ_TO_DEAD;
     if (discard)
@@ -93,8 +94,10 @@ static void die(struct lade_job *job, enum lq_reason reason, struct lb_slice kin
         lb_buf_clear(&job->history);
     if (lq_death_make(&job->history, &job->death, kind, error))
         s->death = &job->death;
-    if (history.n > 0) /* the buffer may have moved */
+    if (history.n > 0) { /* the buffer may have moved, and the error lies in it */
         s->history = lb_slice(job->history.p, history.n);
+        s->error = lb_slice(job->history.p + error_at, s->error.n);
+    }
 }
 
 static void settle_failure(struct lade_job *job, enum lq_event event, int64_t delay_ms,

@@ -110,9 +110,9 @@ int ls_resque_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err 
         group(&p);
         struct ls_resque_ask ask = {encode_put, &p, "enqueue", true};
         struct ls_redis_conn *c;
-        lr_mutex_lock(&s->admin.lock);
-        rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
-        lr_mutex_unlock(&s->admin.lock);
+        lr_mutex_lock(&s->put.lock);
+        rc = ls_resque_ask(s, &s->put, &ask, 1, &c, err);
+        lr_mutex_unlock(&s->put.lock);
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         put[i].outcome = LADE_DONE;

@@ -49,6 +49,7 @@ enum ls_resque_lua {
 struct ls_resque_link {
     struct lr_mutex lock;
     struct ls_redis_conn *conn; /* guarded by: lock */
+    bool bare;                  /* calls no scripts: it loads none */
 };
 
 /* A connection that blocks at the server until a queue has something. */
@@ -80,7 +81,7 @@ struct ls_resque_store {
     struct rq_host host;
     bool strict;
     bool reached; /* atomic */
-    struct ls_resque_link admin, work, beat;
+    struct ls_resque_link put, admin, work, beat;
     bool settle_doubt; /* guarded by: work link; a settle ended without an answer */
     struct lr_mutex state;
     struct lb_list workers; /* guarded by: state */
@@ -107,7 +108,8 @@ struct ls_resque_ask {
 LADE_CHECKED int ls_resque_ask(struct ls_resque_store *s, struct ls_resque_link *l,
                                const struct ls_resque_ask *ask, size_t n,
                                struct ls_redis_conn **out, lade_err *err);
-LADE_CHECKED int ls_resque_conn_make(struct ls_resque_store *s, bool blocking,
+/* bare: without scripts. blocking: for commands that block, so without them too. */
+LADE_CHECKED int ls_resque_conn_make(struct ls_resque_store *s, bool bare, bool blocking,
                                      struct ls_redis_conn **out, lade_err *err);
 int64_t ls_resque_deadline(const struct ls_resque_store *s);
 

@@ -44,14 +44,14 @@ int64_t ls_resque_deadline(const struct ls_resque_store *s)
     return lb_deadline_in(s->base.config.timeout_ms * LADE_MILLISECOND);
 }
 
-int ls_resque_conn_make(struct ls_resque_store *s, bool blocking, struct ls_redis_conn **out,
-                        lade_err *err)
+int ls_resque_conn_make(struct ls_resque_store *s, bool bare, bool blocking,
+                        struct ls_redis_conn **out, lade_err *err)
 {
     struct ls_redis_conn_config config = {.url = &s->url,
                                           .name = "lade-resque",
                                           .connect_timeout =
                                               s->base.config.connect_timeout_ms * LADE_MILLISECOND,
-                                          .scripts = blocking ? NULL : &ls_resque_scripts,
+                                          .scripts = bare || blocking ? NULL : &ls_resque_scripts,
                                           .no_spin = blocking,
                                           .reached = &s->reached,
                                           .hurry = &s->base.hurry};
@@ -62,7 +62,7 @@ int ls_resque_ask(struct ls_resque_store *s, struct ls_resque_link *l,
                   const struct ls_resque_ask *ask, size_t n, struct ls_redis_conn **out,
                   lade_err *err)
 {
-    int rc = l->conn ? 0 : ls_resque_conn_make(s, false, &l->conn, err);
+    int rc = l->conn ? 0 : ls_resque_conn_make(s, l->bare, false, &l->conn, err);
     if (rc < 0)
         return rc;
     struct ls_redis_call call = {ask->encode, ask->ctx, ask->where, ask->once, false};
@@ -197,7 +197,7 @@ static void close_store(struct lq_store *base)
     struct ls_resque_store *s = ls_resque_of(base);
     for (struct lb_list *it; (it = lb_list_pop(&s->workers));)
         free_worker(LB_CONTAINER_OF(it, struct ls_resque_worker, node));
-    struct ls_resque_link *const links[] = {&s->beat, &s->work, &s->admin};
+    struct ls_resque_link *const links[] = {&s->beat, &s->work, &s->admin, &s->put};
     for (size_t i = 0; i < LB_ARRAY_LEN(links); i++) {
         ls_redis_conn_close(links[i]->conn);
         lr_mutex_fini(&links[i]->lock);
@@ -236,14 +236,16 @@ static int open_store(struct lq_store *base, lade_err *err)
         return rc;
     rq_host_init(&s->host, NULL);
     lr_mutex_init(&s->state);
+    s->put.bare = true;
+    lr_mutex_init(&s->put.lock);
     lr_mutex_init(&s->admin.lock);
     lr_mutex_init(&s->work.lock);
     lr_mutex_init(&s->beat.lock);
     lb_list_init(&s->workers);
-    rc = ls_resque_conn_make(s, false, &s->admin.conn, err);
+    rc = ls_resque_conn_make(s, true, false, &s->put.conn, err);
     if (rc == 0)
         rc = ls_redis_conn_connect(
-            s->admin.conn, lb_deadline_in(base->config.connect_timeout_ms * LADE_MILLISECOND), err);
+            s->put.conn, lb_deadline_in(base->config.connect_timeout_ms * LADE_MILLISECOND), err);
     if (rc < 0)
         close_store(base);
     return rc;
@@ -261,8 +263,8 @@ static int read_now(struct lq_store *base, int64_t *now_ms, lade_err *err)
     struct ls_resque_store *s = ls_resque_of(base);
     struct ls_resque_ask ask = {encode_time, NULL, "now", false};
     struct ls_redis_conn *c;
-    lr_mutex_lock(&s->admin.lock);
-    int rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
+    lr_mutex_lock(&s->put.lock);
+    int rc = ls_resque_ask(s, &s->put, &ask, 1, &c, err);
     if (rc == 0) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
         (void)ls_redis_read_array(&cur);
@@ -272,7 +274,7 @@ static int read_now(struct lq_store *base, int64_t *now_ms, lade_err *err)
         else
             *now_ms = sec * 1000 + us / 1000;
     }
-    lr_mutex_unlock(&s->admin.lock);
+    lr_mutex_unlock(&s->put.lock);
     return rc;
 }
 

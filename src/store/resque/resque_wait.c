@@ -33,7 +33,7 @@ static int send_blmove(struct ls_resque_store *s, struct ls_resque_watch *w, lad
 static int make_ready(struct ls_resque_store *s, struct ls_resque_watch *w, const char *queue,
                       int64_t deadline, lade_err *err)
 {
-    int rc = w->conn ? 0 : ls_resque_conn_make(s, true, &w->conn, err);
+    int rc = w->conn ? 0 : ls_resque_conn_make(s, true, true, &w->conn, err);
     if (rc < 0)
         return rc;
     bool other = strcmp(w->queue, queue) != 0;
