@@ -111,6 +111,7 @@ typedef struct lade_options {
  * Opens a store. Makes a SQLite file that is not there, unless must_exist is set; connects to a server and checks its version.
  * `url` NULL or "" means the environment's LADE_URL, or else `sqlite:` in the XDG data directory ($XDG_DATA_HOME, or
  * .local/share in $HOME, which must be a directory). No other variable is asked: a REDIS_URL is somebody else's.
+ * `resque://` is the queues of Ruby's Resque (docs/resque.md): what those cannot do is EUNSUPPORTED, at the call that asks for it.
  * Failures: EINVAL (unknown scheme, bad URL or option), EUNAVAILABLE, EAUTH, EFORMAT, EACCESS, ENOSPACE, ENOMEM, ENOSTORE.
  * On success *out is the caller's: lade_close it, after every worker opened from it is closed.
  */

@@ -106,12 +106,18 @@ int ls_resque_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err 
     p.at = lb_malloc((n + 1) * sizeof(*p.at));
     p.of = lb_malloc(n * sizeof(*p.of));
     int rc = p.at && p.of ? write_entries(&p, err) : lb_fail_nomem(err, "enqueue");
-    if (rc == 0 && n > 0) {
+    if (rc == 0 && n > 0 && p.of) {
         group(&p);
         struct ls_resque_ask ask = {encode_put, &p, "enqueue", true};
         struct ls_redis_conn *c;
         lr_mutex_lock(&s->put.lock);
         rc = ls_resque_ask(s, &s->put, &ask, 1, &c, err);
+        if (rc == -LADE_EUNAVAILABLE && s->put.conn && ls_redis_conn_may_have_run(s->put.conn))
+            rc = lb_fail(
+                err, LADE_EUNAVAILABLE, "enqueue",
+                "%s went away before it answered: the jobs may be there or not; look at the "
+                "queue before you enqueue them again, for Resque does not know a second one",
+                s->url.text);
         lr_mutex_unlock(&s->put.lock);
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {

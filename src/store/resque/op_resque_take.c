@@ -106,7 +106,7 @@ static int add_settles(struct ls_resque_store *s, struct ls_resque_pieces *p,
                        const struct lq_settle *it, size_t n, lade_err *err)
 {
     struct ls_resque_worker *of = NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && p->piece; i++) {
         struct lb_slice inc = worker_of(it[i].id);
         if (of && !lb_slice_eq(lb_slice_str(of->id), inc)) {
             ls_resque_worker_unref(s, of);
@@ -227,7 +227,7 @@ static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_l
     int rc = add_settles(s, &t->settles, it, n, err);
     if (rc < 0)
         return rc;
-    if (t->take)
+    if (t->take && t->w)
         plan_take(t, it, n);
     size_t n_replies = (n > 0) + (t->take != NULL);
     if (n_replies == 0)

@@ -76,6 +76,13 @@ int ls_resque_ask(struct ls_resque_store *s, struct ls_resque_link *l,
     return rc;
 }
 
+static uint8_t *put_bytes(uint8_t *to, const void *p, size_t n)
+{
+    if (n > 0)
+        memcpy(to, p, n);
+    return to + n;
+}
+
 void ls_resque_key(struct ls_redis_cmd *cmd, const struct ls_resque_store *s, const char *name)
 {
     ls_resque_key_of(cmd, s, name, (struct lb_slice){0});
@@ -88,10 +95,9 @@ void ls_resque_key_of(struct ls_redis_cmd *cmd, const struct ls_resque_store *s,
     uint8_t *to = ls_redis_arg_room(cmd, s->keys.n + n + part.n);
     if (!to)
         return;
-    memcpy(to, s->keys.prefix, s->keys.n);
-    memcpy(to + s->keys.n, kind, n);
-    if (part.n > 0)
-        memcpy(to + s->keys.n + n, part.p, part.n);
+    to = put_bytes(to, s->keys.prefix, s->keys.n);
+    to = put_bytes(to, kind, n);
+    (void)put_bytes(to, part.p, part.n);
 }
 
 /* workers --------------------------------------------------------------------------------------------------------- */
