@@ -57,6 +57,8 @@ static int prepare(struct beat_call *b, lade_err *err)
             lb_buf_add_str(&w->queues, beat->lanes.queue[i]);
         }
         w->n_slots = w->slot && !w->queues.failed ? n : 0;
+        w->first_slot = b->s->n_slots;
+        b->s->n_slots += (unsigned)w->n_slots;
     }
     bool made = w->n_slots > 0;
     lr_mutex_unlock(&b->s->work.lock);

@@ -69,9 +69,11 @@ struct ls_resque_worker {
     struct lb_buf queues;                            /* "a,b", since the first renewal */
     uint64_t *slot;                                  /* guarded by: work link; fences, 0 = free */
     size_t n_slots;                                  /* 0 = not registered */
-    uint64_t take_seq;                               /* guarded by: work link */
-    bool take_doubt;                                 /* guarded by: work link */
-    bool full, paused;                               /* of the last take */
+    unsigned
+        first_slot; /* number of its first slot in this process, so that no two ids are the same */
+    uint64_t take_seq; /* guarded by: work link */
+    bool take_doubt;   /* guarded by: work link */
+    bool full, paused; /* of the last take */
 };
 
 struct ls_resque_store {
@@ -82,6 +84,7 @@ struct ls_resque_store {
     bool strict;
     bool reached; /* atomic */
     struct ls_resque_link put, admin, work, beat;
+    unsigned n_slots;  /* guarded by: work link; given so far */
     bool settle_doubt; /* guarded by: work link; a settle ended without an answer */
     struct lr_mutex state;
     struct lb_list workers; /* guarded by: state */

@@ -193,7 +193,7 @@ void ls_resque_worker_forget(struct ls_resque_store *s, const char *id)
 void ls_resque_slot_id(const struct ls_resque_store *s, const struct ls_resque_worker *w,
                        size_t slot, struct lb_buf *out)
 {
-    rq_id_write(out, &s->host, getpid(), (unsigned)slot, lb_buf_slice(&w->queues));
+    rq_id_write(out, &s->host, getpid(), w->first_slot + (unsigned)slot, lb_buf_slice(&w->queues));
 }
 
 /* open ------------------------------------------------------------------------------------------------------------ */
