@@ -350,6 +350,30 @@ static void a_pack_tells_of_each_of_its_jobs(void **state)
     check_pack_events(kind);
 }
 
+static void a_pack_that_was_there_before_its_stream_tells_kinds_too(void **state)
+{
+    (void)state;
+
+    enum { N = 40 };
+
+    static const char *const kind[] = {"mail", "thumbnail"};
+    struct lq_event_vec got = {0};
+    size_t wrong = 0;
+    ct_add("q", "first"); /* makes the queue, so that the pack goes the usual way */
+    ct_add_pack(N, kind);
+    ct_events_on("q", 1000);
+    ct_join("w", "q");
+    assert_int_equal(ct_take("w", "q", 1), 1);
+    assert_int_equal(ct_take("w", "q", N), N);
+    EXPECT(0, ct.s->ops->event_read(ct.s, "q", 0, 1000, &got, &ct.err));
+    for (size_t i = 1; i < got.n && i <= N; i++)
+        wrong += !lb_slice_eq(got.event[i].kind, lb_slice_str(kind[(i - 1) % 2]));
+    size_t n = got.n;
+    lb_arena_fini(&got.arena);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(n, N + 2); /* and drained */
+}
+
 static void a_pack_of_several_kinds_tells_each(void **state)
 {
     (void)state;
@@ -376,6 +400,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_forgotten_queue_takes_its_stream_along),
     CT_TEST(a_batch_that_stays_together_tells_each_job_in_order),
     CT_TEST(a_pack_tells_of_each_of_its_jobs),
+    CT_TEST(a_pack_that_was_there_before_its_stream_tells_kinds_too),
     CT_TEST(a_pack_of_several_kinds_tells_each),
 };
 

@@ -240,7 +240,7 @@ static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, co
             char name[LS_REDIS_PACK_NAME + 1];
             ls_redis_pack_name(name, p->id);
             ls_redis_arg_str(cmd, name);
-            ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at]);
+            ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at], true);
         }
     }
 }
@@ -309,7 +309,7 @@ static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
         ls_redis_pack_name(key + 2, pc->put[pc->order[at]].id);
         ls_redis_arg_str(cmd, "SET");
         ls_redis_key(cmd, ns, l->queue, key);
-        ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at]);
+        ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at], false);
         ls_redis_arg_str(cmd, "NX");
         ls_redis_arg_str(cmd, "PX");
         ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
@@ -341,9 +341,8 @@ static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
 
 #define INBOX_JOBS  32    /* of one put */
 #define INBOX_BYTES 16384 /* of their bodies */
-#define INBOX_MISSES \
-    7 /* in a row, as of queues that keep events and so have none: after the k-th 2^(k-1) - 1 puts go the general way at once */
-#define INBOX_LONG 300 /* elements: then it is emptied, by who has put the last */
+#define MISSES_MAX  7     /* in a row that are counted, see note_miss */
+#define INBOX_LONG  300   /* elements: then it is emptied, by who has put the last */
 
 static bool fits_inbox(const struct put_call *pc)
 {
@@ -491,6 +490,14 @@ static int note_all_put(struct put_call *pc)
     return 0;
 }
 
+/* A short way may be in vain each time, as for queues that keep events: after the k-th miss in a row 2^(k-1) - 1 puts go the general way at once. */
+static void note_miss(struct ls_redis_detour *d, bool missed)
+{
+    d->misses = missed ? LB_MIN(d->misses + 1, MISSES_MAX) : 0;
+    if (missed)
+        d->rest = (1U << d->misses) / 2 - 1;
+}
+
 /* After RPUSHX; NOT_FOUND: the queue is not there, or knows of no inbox yet. */
 static int finish_inbox(struct put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
@@ -499,11 +506,9 @@ static int finish_inbox(struct put_call *pc, struct ls_redis_conn *c, lade_err *
     int64_t length = ls_redis_read_int(&cur), idle = ls_redis_read_int(&next);
     if (cur.bad || next.bad)
         return ls_redis_conn_fail_reply(c, "put", err);
-    s->inbox_misses = length == 0 ? LB_MIN(s->inbox_misses + 1, INBOX_MISSES) : 0;
-    if (length == 0) {
-        s->inbox_rest = (1U << s->inbox_misses) / 2 - 1;
+    note_miss(&s->inbox, length == 0);
+    if (length == 0)
         return LADE_NOT_FOUND;
-    }
     bool told = s->some_idle;
     s->some_idle = idle != 0;
     if (length > INBOX_LONG || (idle && !told)) {
@@ -534,6 +539,7 @@ static int run_put(struct put_call *pc, const struct ls_redis_ask *ask, lade_err
         int64_t done = ls_redis_read_int(&cur);
         if (cur.bad)
             return ls_redis_conn_fail_reply(c, "put", err);
+        note_miss(&pc->s->quick, done == 0);
         if (done)
             return note_all_put(pc);
         pc->quick = false;
@@ -558,9 +564,12 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         pc.inbox = fits_inbox(&pc);
         pc.quick = is_quick(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
-        if (pc.inbox && pc.s->inbox_rest > 0) {
-            pc.s->inbox_rest--;
+        if (pc.inbox && pc.s->inbox.rest > 0) {
+            pc.s->inbox.rest--;
             pc.inbox = pc.quick = false;
+        } else if (!pc.inbox && pc.quick && pc.s->quick.rest > 0) {
+            pc.s->quick.rest--;
+            pc.quick = false;
         }
         rc = run_put(&pc, &ask, err);
         if (rc == 0)

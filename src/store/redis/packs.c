@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/ident.h"
+#include "queue/event.h"
 
 #define HEAD 8
 
@@ -70,15 +71,25 @@ size_t ls_redis_pack_size(const struct lq_put *put, const uint32_t *order, size_
     return size;
 }
 
+static bool are_of_one_kind(const struct lq_put *put, const uint32_t *order, size_t n)
+{
+    struct lb_slice kind = lq_body_kind(put[order[0]].body);
+    for (size_t i = 1; i < n; i++) {
+        if (!lb_slice_eq(lq_body_kind(put[order[i]].body), kind))
+            return false;
+    }
+    return kind.n > 0;
+}
+
 void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
-                       size_t n)
+                       size_t n, bool looks)
 {
     struct lb_slice first = put[order[0]].id;
     uint8_t *to = ls_redis_arg_room(cmd, ls_redis_pack_size(put, order, n));
     if (!to)
         return;
     to = write_u32(to, (uint32_t)ls_redis_place_of(first) | (uint32_t)n << 16);
-    to = write_u32(to, 0);
+    to = write_u32(to, looks && are_of_one_kind(put, order, n));
     uint8_t *body = to + 4 * n;
     uint32_t end = 0;
     for (size_t i = 0; i < n; i++) {

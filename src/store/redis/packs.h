@@ -3,7 +3,9 @@
  *
  * lua/pack.lua tells how a pack is kept. Its bodies are one string, all numbers little endian:
  *
- *     u16 place of the first, u16 n, u32 0, n times u32 end, bodies
+ *     u16 place of the first, u16 n, u32 alike, n times u32 end, bodies
+ *
+ * alike: 1 when all jobs are known to be of one kind, so that telling of them needs no look at each; else 0.
  *
  * Each body has one zero byte behind it, so that a taker may use the bytes where they lie. end: where a body and its zero
  * end, counted from the first body.
@@ -34,9 +36,9 @@ bool ls_redis_id_follows(struct lb_slice a, struct lb_slice b);
 void ls_redis_pack_name(char out[LS_REDIS_PACK_NAME + 1], struct lb_slice id);
 /* Bytes of the bodies of a pack: n jobs put[order[0..n-1]] whose ids follow each other. */
 size_t ls_redis_pack_size(const struct lq_put *put, const uint32_t *order, size_t n);
-/* Adds them as one argument. */
+/* Adds them as one argument. looks: at their kinds, for a queue that may have events. */
 void ls_redis_pack_add(struct ls_redis_cmd *cmd, const struct lq_put *put, const uint32_t *order,
-                       size_t n);
+                       size_t n, bool looks);
 
 /* Bodies as they were received. */
 struct ls_redis_pack {

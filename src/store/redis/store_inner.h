@@ -104,6 +104,11 @@ struct ls_redis_worker {
     uint32_t run;               /* guarded by: beat link; of `runs` when it last renewed */
 };
 
+/* How often in a row a short way of put was in vain, and how many puts do not try it. */
+struct ls_redis_detour {
+    unsigned misses, rest;
+};
+
 struct ls_redis_store {
     struct lq_store base;
     struct ls_redis_url url;
@@ -112,11 +117,11 @@ struct ls_redis_store {
     int64_t block_ms;             /* of a BLPOP at the server */
     bool reached;                 /* atomic: a connection of this store has been up */
     struct ls_redis_link admin, work, beat;
-    char run_id[LS_REDIS_SHA_LEN + 1]; /* guarded by: beat link; the server's; "" = not known */
-    uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
-    uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
-    uint64_t put_seq;                  /* guarded by: admin link */
-    unsigned inbox_misses, inbox_rest; /* guarded by: admin link; op_put.c */
+    char run_id[LS_REDIS_SHA_LEN + 1];   /* guarded by: beat link; the server's; "" = not known */
+    uint64_t run_seen;                   /* guarded by: beat link; the connection that was asked */
+    uint32_t runs;                       /* guarded by: beat link; how often run_id changed */
+    uint64_t put_seq;                    /* guarded by: admin link */
+    struct ls_redis_detour inbox, quick; /* guarded by: admin link; op_put.c */
     bool some_idle;      /* guarded by: admin link; the last put by an inbox met a worker to wake */
     uint64_t settle_tag; /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */

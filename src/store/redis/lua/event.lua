@@ -65,8 +65,23 @@ function EVENT.attempt_of(hist)
     return hist and #hist >= 6 and byte(hist, 3) + 256 * byte(hist, 4) + 1 or 1
 end
 
+-- Jobs [from, to) of a pack, all of one kind: one record.
+local function tell_alike(type, name, from, to, kind, attempt)
+    tell_made(char(type + 128) .. sub(name, 1, 24) .. number_of(from) .. number_of(to - from) .. text_of(kind) ..
+              number_of(attempt) .. rep(char(0), to - from), to - from)
+end
+
+-- The kind of all jobs of a pack of n, from the beginning of its bodies; nil when that does not tell.
+local function kind_of_all(head, n)
+    return byte(head, 5) == 1 and kind_of(sub(head, 9 + 4 * n, 160 + 4 * n)) or nil
+end
+
 -- Jobs [from, to) of a pack that has n from `first` on: as one record when they are of one kind.
 function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
+    local all = kind_of_all(text, n)
+    if all then
+        return tell_alike(type, name, from, to, all, attempt)
+    end
     local ends = {struct.unpack('<' .. rep('I4', n), text, 9)}
     local function body_at(i)
         return 8 + 4 * n + (i > first and ends[i - first] or 0)
@@ -83,8 +98,7 @@ function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
         end
     end
     if alike then
-        return tell_made(char(type + 128) .. sub(name, 1, 24) .. number_of(from) .. number_of(to - from) .. text_of(kind) ..
-                         number_of(attempt) .. rep(char(0), to - from), to - from)
+        return tell_alike(type, name, from, to, kind, attempt)
     end
     for i = from, to - 1 do
         at = body_at(i)
@@ -94,8 +108,14 @@ end
 
 function tell_run(type, P, p, from, to, attempt)
     if telling then
-        local v = p.v
-        EVENT.tell_stretch(type, p.name, v[1], v[#v - 2] + v[#v - 1] - v[1], from, to, call('GET', bodies_key(P, p.name)), attempt)
+        local v, key = p.v, bodies_key(P, p.name)
+        local n = v[#v - 2] + v[#v - 1] - v[1]
+        local all = kind_of_all(call('GETRANGE', key, 0, 160 + 4 * n), n)
+        if all then
+            tell_alike(type, p.name, from, to, all, attempt)
+        else
+            EVENT.tell_stretch(type, p.name, v[1], n, from, to, call('GET', key), attempt)
+        end
     end
 end
 

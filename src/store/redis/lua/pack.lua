@@ -4,9 +4,10 @@
 -- name is what the ids share and "+", which no id contains; so each id names its pack and its place there. All bodies are
 -- one string, in a key of its own:
 --
---     u16 place of the first, u16 n, u32 0, n times u32 end, then the bodies, each with a zero byte behind it
+--     u16 place of the first, u16 n, u32 alike, n times u32 end, then the bodies, each with a zero byte behind it
 --
--- little endian; end: where a body and its zero end, from the first body on (packs.h).
+-- little endian; alike: 1 when all are of one kind, 0 when nobody has looked; end: where a body and its zero end, from the first
+-- body on (packs.h).
 --
 -- pack[name] tells the state of each job, as stretches "from n state;" that cover the pack: r ready, a<fence> <worker> active,
 -- c<ms> completed then, g gone from here: removed, or with a record of its own now. In a ready list and in that of the
