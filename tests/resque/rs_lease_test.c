@@ -5,14 +5,13 @@
 #include "base/base.h"
 #include "resque/rb_kit.h"
 #include "store/resque/resque_store.h"
+#include "support/proxy.h"
 
 #define WAIT (INT64_C(120) * 1000 * 1000 * 1000)
 
-static struct lq_store *open_store(void)
+static struct lq_store *open_at(const char *url)
 {
     static const struct lq_store_ops *const stores[] = {&ls_resque_ops};
-    static char url[220];
-    (void)snprintf(url, sizeof(url), "resque+unix://%s", kit_redis.socket);
     struct lq_store_config config = {.url = url,
                                      .ns = "lade",
                                      .timeout_ms = 10000,
@@ -22,6 +21,20 @@ static struct lq_store *open_store(void)
     lade_err err = {0};
     assert_int_equal(lq_store_open(&s, stores, 1, &config, &err), 0);
     return s;
+}
+
+/* The url is borrowed until close. */
+static struct lq_store *open_store(void)
+{
+    static char url[220];
+    (void)snprintf(url, sizeof(url), "resque+unix://%s", kit_redis.socket);
+    return open_at(url);
+}
+
+static void push_ok(void)
+{
+    (void)ask("RPUSH resque:queue:default "
+              "\"{\\\"class\\\":\\\"Ok\\\",\\\"args\\\":[1]}\"");
 }
 
 static void join(struct lq_store *s, const char *worker, int64_t lease_ms, struct lq_lanes lanes)
@@ -46,7 +59,7 @@ static void a_worker_that_lost_its_lease_settles_nothing(void **state)
     struct lq_leased_vec got = {0}, again = {0};
     lb_arena_init(&got.arena);
     lb_arena_init(&again.arena);
-    (void)ask("RPUSH resque:queue:default \"{\\\"class\\\":\\\"Ok\\\",\\\"args\\\":[1]}\"");
+    push_ok();
     join(s, "a", 60000, lanes);
     join(s, "b", 60000, lanes);
     assert_int_equal(ask_int("SCARD resque:workers"), 4);
@@ -82,9 +95,77 @@ static void a_worker_that_lost_its_lease_settles_nothing(void **state)
     lq_store_close(s);
 }
 
+static void drop_reply(struct ts_proxy *p, const char *match)
+{
+    ts_proxy_clear(p);
+    (void)ts_proxy_rule(
+        p, &(struct ts_proxy_rule){.match = match, .act = TS_PROXY_DROP_REPLY, .times = 1});
+}
+
+/* A take and a settle whose replies are lost are asked for again and change nothing twice. */
+static void replies_that_are_lost_are_given_again(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"default"};
+    static const struct lq_lanes lanes = {queue, 1};
+    static char url[220];
+    struct ts_proxy *proxy = ts_proxy_start(kit_redis.socket);
+    assert_non_null(proxy);
+    (void)snprintf(url, sizeof(url), "resque%s", ts_proxy_url(proxy) + strlen("redis"));
+    struct lq_store *s = open_at(url);
+    struct lq_leased_vec got = {0};
+    lb_arena_init(&got.arena);
+    push_ok();
+    push_ok();
+    join(s, "a", 60000, lanes);
+    struct lq_take take = {"a", lanes, 1, true};
+    drop_reply(proxy, "EVALSHA");
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &got, NULL), 0);
+    assert_int_equal(got.n, 1);
+    assert_int_equal(ts_proxy_hits(proxy, 0), 1);
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 1);
+    struct lq_settle it = {.queue = "default",
+                           .id = lb_slice_of(got.job[0].id),
+                           .fence = got.job[0].fence,
+                           .to = LQ_TO_COMPLETED};
+    drop_reply(proxy, "EVALSHA");
+    assert_int_equal(lq_settle_take(s, &it, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(it.outcome, LADE_DONE);
+    assert_int_equal(ts_proxy_hits(proxy, 0), 1);
+    assert_non_null(strstr(ask("GET resque:stat:processed"), "\r\n1\r\n"));
+    lb_arena_fini(&got.arena);
+    lq_store_close(s);
+    ts_proxy_stop(proxy);
+}
+
+/* Resque cannot tell a repeat from a second job, so an enqueue whose reply is lost is an error that says so, and one job. */
+static void an_enqueue_whose_reply_is_lost_is_not_sent_again(void **state)
+{
+    (void)state;
+    char url[220];
+    struct ts_proxy *proxy = ts_proxy_start(kit_redis.socket);
+    assert_non_null(proxy);
+    (void)snprintf(url, sizeof(url), "resque%s", ts_proxy_url(proxy) + strlen("redis"));
+    lade *q = NULL;
+    lade_err err = {0};
+    lade_job_spec spec = {.kind = "Ok"};
+    assert_int_equal(lade_open(&q, url, NULL, &err), 0);
+    drop_reply(proxy, "RPUSH");
+    assert_int_equal(lade_enqueue(q, &spec, NULL, &err), -LADE_EUNAVAILABLE);
+    assert_int_equal(ts_proxy_hits(proxy, 0), 1);
+    assert_non_null(strstr(err.text, "may be there or not"));
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 1);
+    assert_int_equal(lade_enqueue(q, &spec, NULL, &err), 0);
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 2);
+    lade_close(q);
+    ts_proxy_stop(proxy);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_that_lost_its_lease_settles_nothing)};
+        cmocka_unit_test(a_worker_that_lost_its_lease_settles_nothing),
+        cmocka_unit_test(replies_that_are_lost_are_given_again),
+        cmocka_unit_test(an_enqueue_whose_reply_is_lost_is_not_sent_again)};
     return kit_main(argc, argv, "resque leases", tests, LB_ARRAY_LEN(tests));
 }
