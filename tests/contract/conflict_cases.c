@@ -121,6 +121,24 @@ static void key_until_ttl_of_an_ended_job_is_a_duplicate(void **state)
     assert_put(item_of("c", LADE_UNTIL_TTL, LQ_CONFLICT_REPLACE), LADE_DUPLICATE, "a");
 }
 
+/* Its key outlives a job; another that gets its id is not the holder. */
+static void job_with_the_id_of_a_holder_that_is_gone_is_left_alone(void **state)
+{
+    (void)state;
+    assert_put(item_of("a", LADE_UNTIL_TTL, LQ_CONFLICT_KEEP), LADE_DONE, "");
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_DONE);
+    ct_add("q", "a");
+    assert_put(item_of("b", LADE_UNTIL_TTL, LQ_CONFLICT_REPLACE), LADE_DUPLICATE, "a");
+    assert_body("a", "a");
+    struct lq_put other = replacing("c");
+    other.unique = lb_slice_str("other");
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_DONE);
+    other.id = lb_slice_str("a");
+    assert_put(other, LADE_DONE, "");
+    assert_put(item_of("b", LADE_UNTIL_TTL, LQ_CONFLICT_REPLACE), LADE_DUPLICATE, "a");
+    assert_body("a", "c");
+}
+
 static void within_one_call_the_last_wins(void **state)
 {
     (void)state;
@@ -266,6 +284,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(retrying_holder_is_replaced_and_keeps_its_history),
     CT_TEST(active_holder_is_not_replaced),
     CT_TEST(key_until_ttl_of_an_ended_job_is_a_duplicate),
+    CT_TEST(job_with_the_id_of_a_holder_that_is_gone_is_left_alone),
     CT_TEST(within_one_call_the_last_wins),
     CT_TEST(own_id_again_is_a_duplicate_and_replaces_nothing),
     CT_TEST(burst_becomes_one_run_after_the_last),

@@ -61,6 +61,8 @@ void ls_memory_conflict(struct ls_memory_home *h, struct ls_memory_queue *q, str
     struct ls_memory_job *holder = ls_memory_job_find(q, lb_slice_str(l->holder));
     bool trails = put->conflict == LQ_CONFLICT_TRAIL;
     LB_CHECK(l); /* found when the put was prepared, under the same lock */
+    if (holder && !lb_slice_eq(holder->unique, put->unique))
+        holder = NULL; /* it has the id of the holder, which is gone */
     put->outcome = LADE_DUPLICATE;
     memcpy(put->holder, l->holder, sizeof(put->holder));
     if (trails && l->until == LADE_UNTIL_TTL && !(l->trails && is_waiting(holder))) {

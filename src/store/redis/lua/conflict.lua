@@ -121,7 +121,10 @@ local function meet(p, item)
     if of ~= holder then
         first, trails = nil, '0'
     end
-    local state, at = is_waiting(P, holder)
+    local state, at
+    if sub(call('HGET', P .. 'uk', holder) or '', 2) == sp.key then -- else another has the id of the holder, which is gone
+        state, at = is_waiting(P, holder)
+    end
     if sp.mode == 't' then
         local till = call('ZSCORE', P .. 'ttl', sp.key)
         if till and not (trails == '1' and state) then
