@@ -98,6 +98,13 @@ static lade_outcome end_as(lade_job *job, void *ctx)
     }
 }
 
+static lade_outcome die_of_payload(lade_job *job, void *ctx)
+{
+    (void)ctx;
+    lade_job_error_bytes(job, lade_job_payload(job));
+    return LADE_DEAD;
+}
+
 static void open_store(void)
 {
     char url[300];
@@ -386,6 +393,39 @@ static void a_canary_is_judged_by_what_came_after_its_move(void **state)
     assert_int_equal(after, LADE_REDRIVE_CANARY_FAILED);
 }
 
+#define ERRORS 180 /* all lengths from 1 on that an event tells whole */
+
+/* The class of the death is made in the buffer that holds the error: whatever its length, the event tells the error itself. */
+static void event_of_a_death_tells_its_error(void **state)
+{
+    (void)state;
+    char text[ERRORS];
+    lade_tail *tail = NULL;
+    const lade_event *event = NULL;
+    size_t n = 0, n_failed = 0;
+    memset(text, '7', sizeof(text));
+    assert_int_equal(lade_worker_handle(kit.w, "die", die_of_payload, NULL), 0);
+    assert_int_equal(lade_queue_events_set(kit.q, "default", 10000, &kit.err), 0);
+    for (size_t size = 1; size <= ERRORS; size++) {
+        lade_job_spec spec = {.kind = "die", .payload = {text, size}};
+        assert_int_equal(lade_enqueue(kit.q, &spec, NULL, &kit.err), 0);
+    }
+    assert_int_equal(lade_worker_drain(kit.w, kit.clock.now, NULL, &kit.err), 0);
+    assert_int_equal(
+        lade_tail_open(&tail, kit.q, (const char *[]){"default"}, 1, LADE_TAIL_START, &kit.err), 0);
+    while (lade_tail_next(tail, LADE_TAIL_BATCH_MAX, 0, &event, &n, &kit.err) == 0) {
+        for (size_t i = 0; i < n; i++) {
+            if (event[i].type != LADE_EVENT_FAILED)
+                continue;
+            n_failed++;
+            assert_int_equal(strlen(event[i].reason), n_failed);
+            assert_memory_equal(event[i].reason, text, n_failed);
+        }
+    }
+    assert_int_equal(n_failed, ERRORS);
+    lade_tail_close(tail);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +437,7 @@ int main(int argc, char **argv)
         KIT_TEST(what_never_ends_is_bounded),
         KIT_TEST(same_seed_gives_the_same_runs),
         KIT_TEST(schedules_fire_in_their_time),
+        KIT_TEST(event_of_a_death_tells_its_error),
         KIT_TEST(what_cannot_be_drained_is_refused),
         KIT_TEST(deaths_of_the_moment_before_do_not_stop_a_redrive),
         KIT_TEST(a_canary_is_judged_by_what_came_after_its_move),
