@@ -76,7 +76,12 @@ static enum cli_exit run_classes(struct cli *c, void *values, char **args, int n
     lade_err err = {0};
     lade_dead_class *k = NULL;
     size_t n = 0;
+    lade_queue_info queue;
     int rc = cli_look(c, &err);
+    if (rc == 0 && c->queue)
+        rc = lade_queue_get(c->q, c->queue, &queue, &err);
+    if (rc == LADE_NOT_FOUND)
+        return cli_say(CLI_NOT_FOUND, "%s: no such queue; see lade queue ls", c->queue);
     if (rc == 0)
         rc = lade_dead_classes(c->q, c->queue, &k, &n, &err);
     if (rc < 0)

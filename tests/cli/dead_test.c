@@ -53,6 +53,9 @@ static void dead_are_classed_listed_and_redriven_by_class(void **state)
     assert_int_equal(json_int_at(json_array_get(list, 0), "count"), 4);
     assert_string_equal(json_text_at(json_array_get(list, 0), "kind"), "mail");
     json_decref(list);
+    RUN(&r, "dead", "classes", "-q", "nowhere");
+    assert_code(&r, 3);
+    assert_says(r.err, "no such queue");
     RUN(&r, "dead", "classes", "-o", "tsv");
     char *class_id = field(r.out, 1, 0);
     assert_int_equal(strlen(class_id), 12);
