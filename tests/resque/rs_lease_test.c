@@ -161,11 +161,59 @@ static void an_enqueue_whose_reply_is_lost_is_not_sent_again(void **state)
     ts_proxy_stop(proxy);
 }
 
+static void put_worker(const char *id, const char *beat)
+{
+    char line[300];
+    (void)snprintf(line, sizeof(line), "SADD resque:workers %s", id);
+    (void)ask(line);
+    (void)snprintf(line, sizeof(line),
+                   "SET resque:worker:%s \"{\\\"queue\\\":\\\"q\\\",\\\"payload\\\":{\\\"class\\\":"
+                   "\\\"K\\\",\\\"args\\\":[5]}}\"",
+                   id);
+    (void)ask(line);
+    if (!beat)
+        return;
+    (void)snprintf(line, sizeof(line), "HSET resque:workers:heartbeat %s %s", id, beat);
+    (void)ask(line);
+}
+
+/* resque W12 */
+static void ruby_workers_without_a_heartbeat_for_long_are_pruned_and_no_others(void **state)
+{
+    (void)state;
+    static const struct lq_lanes lanes = {0};
+    struct lq_store *s = open_store();
+    size_t n = 0;
+    put_worker("h:1:q", "2001-01-01T00:00:00+00:00");
+    put_worker("h:2:q", "2999-01-01T00:00:00+00:00");
+    put_worker("h:3:q", NULL);
+    put_worker("h:4:q", "1796032645");
+    put_worker("h-a:5.0:q", "2001-01-01T00:00:00+00:00");
+    put_worker("abc", "2001-01-01T00:00:00+00:00");
+    (void)ask("SET resque:pruning_dead_workers_in_progress x");
+    assert_int_equal(lq_trim(s, lanes, 100, &n, NULL), 0); /* somebody else is at it */
+    assert_int_equal(ask_int("SCARD resque:workers"), 6);
+    (void)ask("DEL resque:pruning_dead_workers_in_progress");
+    assert_int_equal(lq_trim(s, lanes, 100, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(ask_int("SCARD resque:workers"), 5);
+    assert_int_equal(ask_int("SISMEMBER resque:workers h:1:q"), 0);
+    assert_int_equal(ask_int("EXISTS resque:worker:h:1:q"), 0);
+    assert_int_equal(ask_int("LLEN resque:failed"), 1);
+    const char *entry = ask("LINDEX resque:failed 0");
+    assert_non_null(strstr(entry, "\"payload\":{\"class\":\"K\",\"args\":[5]},\"exception\":"
+                                  "\"Resque::PruneDeadWorkerDirtyExit\""));
+    assert_non_null(strstr(entry, "Worker h:1:q did not gracefully exit while processing K"));
+    assert_true(ask_int("TTL resque:pruning_dead_workers_in_progress") > 0);
+    lq_store_close(s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_lost_its_lease_settles_nothing),
         cmocka_unit_test(replies_that_are_lost_are_given_again),
-        cmocka_unit_test(an_enqueue_whose_reply_is_lost_is_not_sent_again)};
+        cmocka_unit_test(an_enqueue_whose_reply_is_lost_is_not_sent_again),
+        cmocka_unit_test(ruby_workers_without_a_heartbeat_for_long_are_pruned_and_no_others)};
     return kit_main(argc, argv, "resque leases", tests, LB_ARRAY_LEN(tests));
 }

@@ -38,6 +38,7 @@ enum ls_resque_lua {
     LS_RESQUE_LUA_LEAVE,
     LS_RESQUE_LUA_RECLAIM,
     LS_RESQUE_LUA_LOOK,
+    LS_RESQUE_LUA_PRUNE,
     LS_RESQUE_N_LUA
 };
 
@@ -244,6 +245,7 @@ int ls_resque_no_pause(struct lq_store *s, const char *queue, bool paused, lade_
 int ls_resque_no_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_resque_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
                       int64_t *next_ms, lade_err *err);
-int ls_resque_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n, lade_err *err);
+int ls_resque_trim(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,
+                   lade_err *err);
 
 #endif

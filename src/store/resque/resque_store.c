@@ -17,8 +17,8 @@
     X(BEAT, beat)       \
     X(LEAVE, leave)     \
     X(RECLAIM, reclaim) \
-    X(LOOK, look)
-
+    X(LOOK, look)       \
+    X(PRUNE, prune)
 /* Made by lade_embed from lua/. */
 #define DECLARE(upper, lower)                  \
     extern const char ls_resque_lua_##lower[]; \

@@ -51,13 +51,15 @@ local function history_of(entry)
   return redis.call('HGET', CRASHES, redis.sha1hex(entry)) or ''
 end
 
--- Takes what Resque shows of an incarnation away.
+-- Takes what Resque shows of a worker away; of an incarnation.
+local function bury_id(id)
+  redis.call('SREM', P .. 'workers', id)
+  redis.call('HDEL', P .. 'workers:heartbeat', id)
+  redis.call('DEL', P .. 'worker:' .. id, P .. 'worker:' .. id .. ':started', P .. 'stat:processed:' .. id,
+    P .. 'stat:failed:' .. id)
+end
+
 local function bury(incarnation)
   local ids = redis.call('HGET', HELD .. incarnation, 'ids')
-  for id in string.gmatch(ids or '', '[^\n]+') do
-    redis.call('SREM', P .. 'workers', id)
-    redis.call('HDEL', P .. 'workers:heartbeat', id)
-    redis.call('DEL', P .. 'worker:' .. id, P .. 'worker:' .. id .. ':started', P .. 'stat:processed:' .. id,
-      P .. 'stat:failed:' .. id)
-  end
+  for id in string.gmatch(ids or '', '[^\n]+') do bury_id(id) end
 end
