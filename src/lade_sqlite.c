@@ -22,11 +22,12 @@ int lade_sqlite_enqueue(lade *q, sqlite3 *db, const char *schema, const lade_job
     int rc = lq_client_draft(q, spec, &put, &made, &body, err);
     if (rc == 0)
         rc = ls_sqlite_foreign_put(q->store, db, schema, &put, 1, err);
+    if (rc == LADE_FULL)
+        rc = lq_bound_refuse(q, &put, 1, err);
     if (rc == 0 && put.outcome == LADE_DUPLICATE)
         rc = LADE_DUPLICATE;
     if (rc >= 0 && id)
-        (void)snprintf(id->text, sizeof(id->text), "%s",
-                       rc == LADE_DUPLICATE ? put.holder : made.text);
+        (void)snprintf(id->text, sizeof(id->text), "%s", rc == 0 ? made.text : put.holder);
     lb_buf_fini(&body);
     return rc;
 }

@@ -30,7 +30,7 @@ enum lade_result {
     LADE_DUPLICATE = 1,   /* a job with this id or unique key is already there */
     LADE_EMPTY = 2,       /* nothing to take or to list */
     LADE_STALE = 3,       /* the lease was lost: someone else owns the job now */
-    LADE_FULL = 4,        /* a bound of the queue is reached (reserved for queue bounds) */
+    LADE_FULL = 4,        /* the bound of the queue is reached: nothing was added */
     LADE_PAUSED = 5,      /* the queue is paused */
     LADE_NOT_FOUND = 6,   /* no such job or queue */
     LADE_WRONG_STATE = 7, /* the job is there, but not in a state that allows this */

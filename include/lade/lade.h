@@ -205,7 +205,8 @@ typedef struct lade_job_spec {
 
 /*
  * Enqueues one job. *id (may be NULL) is the new job's id, or on DUPLICATE that of the job already there.
- * Returns 0, LADE_DUPLICATE, or of a unique job LADE_REPLACED or LADE_CONFLICT, *id being the holder's then. Atomic, and safe
+ * Returns 0, LADE_DUPLICATE, or of a unique job LADE_REPLACED or LADE_CONFLICT, *id being the holder's then; LADE_FULL when the queue
+ * is at its bound (lade_bound_set), *id being empty and err naming the queue and its bound. Atomic, and safe
  * to repeat: the id is made before anything is sent, so a repeat after a lost reply adds nothing. Calls from several threads at the same time share one store transaction.
  * Failures: EINVAL and ETOOBIG (checked first, nothing was written), ENOSPACE, EUNAVAILABLE, EBUSY, ...
  */
@@ -215,7 +216,8 @@ LADE_API LADE_CHECKED int lade_enqueue(lade *q, const lade_job_spec *spec, lade_
 /*
  * Enqueues n jobs (at most LADE_BATCH_MAX), all or none. Writes n ids to `ids` and n results (as lade_enqueue's)
  * to `outcomes`; either may be NULL. A duplicate does not stop the others. Returns 0 when all were added or replaced others,
- * LADE_CONFLICT when at least one was, else LADE_DUPLICATE when at least one was a duplicate. A bad spec refuses the whole call before anything is written and
+ * LADE_CONFLICT when at least one was, else LADE_DUPLICATE when at least one was a duplicate. LADE_FULL when they do not all fit into the
+ * bounds of their queues: then none was added, all outcomes are LADE_FULL and err names the queue. A bad spec refuses the whole call before anything is written and
  * err names its index.
  */
 LADE_API LADE_CHECKED int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n,
@@ -355,7 +357,7 @@ typedef struct lade_worker_config {
      */
     void (*on_dead)(void *ctx, const lade_death *death);
     void *on_dead_ctx;
-    bool no_scheduler;           /* takes no part in firing schedules (schedule.h) */
+    bool no_scheduler; /* takes no part in firing schedules (schedule.h) */
 } lade_worker_config;
 
 /*

@@ -78,6 +78,39 @@ LADE_API LADE_CHECKED int lade_limit_get(lade *q, const char *queue, enum lade_l
 LADE_API LADE_CHECKED int lade_limit_remove(lade *q, const char *queue, enum lade_limit_scope scope,
                                             lade_bytes key, lade_err *err);
 
+/*
+ * A bound says how many jobs may wait in a queue: ready (held ones too), scheduled and retrying together; active and ended ones do
+ * not count. It holds for enqueues of all processes, each call admitted whole or refused whole, and is exact: no enqueue ever takes a
+ * queue over its bound. Everything else is always admitted and may take it over: retries, snoozes and jobs handed back,
+ * retry and redrive by an operator, steps of workflows, fires of schedules. A queue that is over its bound, or whose bound was
+ * lowered, loses nothing; enqueues are refused until enough jobs have left.
+ */
+enum lade_on_full {
+    LADE_FULL_REJECT = 0, /* the enqueue returns LADE_FULL at once */
+    /*
+     * The enqueue waits for room, woken by what makes it, up to lade_options.timeout; then LADE_FULL. A call with more jobs than the
+     * bound is refused at once, and so is one within a transaction of the caller's (lade/sqlite.h).
+     */
+    LADE_FULL_BLOCK = 1
+};
+
+#define LADE_BOUND_JOBS_MAX INT64_C(1000000000)
+
+typedef struct lade_bound {
+    int64_t max_jobs; /* 0 = no bound; at most LADE_BOUND_JOBS_MAX */
+    enum lade_on_full on_full;
+} lade_bound;
+
+/*
+ * Sets the bound of a queue in place of the one that is there; max_jobs 0 removes it. Makes the queue if need be. It holds from the next
+ * enqueue on, and those that wait for room look again. Returns 0. Failures: EINVAL names the field.
+ */
+LADE_API LADE_CHECKED int lade_bound_set(lade *q, const char *queue, const lade_bound *bound,
+                                         lade_err *err);
+/* The bound as it was set, all zero when there is none. Returns 0, or LADE_NOT_FOUND: no such queue. */
+LADE_API LADE_CHECKED int lade_bound_get(lade *q, const char *queue, lade_bound *out,
+                                         lade_err *err);
+
 /* Why the ready jobs of a key do not run. */
 enum lade_key_hold {
     LADE_HELD_NOT = 0,

@@ -27,7 +27,7 @@ struct run {
     int *outcomes;
     size_t n, n_bytes;
     struct lb_buf bytes; /* lines: payloads of the batch, specs hold offsets until it is sent */
-    uint64_t n_added, n_duplicate, n_bad, n_printed;
+    uint64_t n_added, n_duplicate, n_bad, n_refused, n_printed;
     int64_t started_at, shown_at;
     bool has_terminal;
 };
@@ -137,7 +137,8 @@ static int send_batch(struct run *r, lade_err *err)
         return 0;
     }
     int rc = lade_enqueue_many(r->c->q, r->specs, r->n, r->ids, r->outcomes, err);
-    if (rc < 0)
+    r->n_refused += rc == LADE_FULL ? r->n : 0;
+    if (rc < 0 || rc == LADE_FULL)
         return rc;
     for (size_t i = 0; i < r->n; i++) {
         r->n_duplicate += is_held(r->outcomes[i]);
@@ -230,7 +231,8 @@ static int send_singly(struct run *r, lade_err *err)
     for (size_t i = 0; i < r->n; i++) {
         lade_err why = {0};
         int rc = lade_enqueue(r->c->q, &r->specs[i], &r->ids[i], &why);
-        if (rc < 0 && !is_bad_input(rc)) {
+        r->n_refused += rc == LADE_FULL ? r->n - i : 0;
+        if (rc == LADE_FULL || (rc < 0 && !is_bad_input(rc))) {
             *err = why;
             return rc;
         }
@@ -267,6 +269,16 @@ static int fail_spec(const struct run *r, size_t n, const lade_err *why, lade_er
                    why->text);
 }
 
+/* Its queue is full: the lines that were refused. */
+static int fail_full(const struct run *r, const lade_err *why, lade_err *err)
+{
+    (void)lb_fail(err, LADE_ENOSPACE, "enqueue", "%s: lines %llu to %llu refused: %s",
+                  r->lines.name, (unsigned long long)r->line_of[0],
+                  (unsigned long long)r->line_of[r->n - 1], why->text);
+    err->code = LADE_FULL;
+    return LADE_FULL;
+}
+
 static int flush_batch(struct run *r, lade_err *err)
 {
     size_t n = r->n;
@@ -276,6 +288,8 @@ static int flush_batch(struct run *r, lade_err *err)
         return send_singly(r, err);
     if (is_bad_input(rc))
         return fail_spec(r, n, &why, err);
+    if (rc == LADE_FULL)
+        return fail_full(r, &why, err);
     if (rc < 0)
         *err = why;
     return rc;
@@ -290,7 +304,7 @@ static int run_all(struct run *r, lade_err *err)
         bool is_full = r->n == CLI_BULK_JOBS || r->n_bytes >= CLI_BULK_BYTES;
         if (rc == LADE_EMPTY || is_full) {
             int sent = flush_batch(r, err);
-            if (sent < 0 || rc == LADE_EMPTY)
+            if (sent != 0 || rc == LADE_EMPTY)
                 return sent;
         }
     }
@@ -304,10 +318,11 @@ static void print_json_end(const struct run *r, uint64_t n_bad)
         return;
     if (has_ids)
         (void)fputs(r->n_printed ? "\n],\n" : "{\"ids\":[],\n", stdout);
-    (void)printf("%s\"dry_run\":%s,\"added\":%llu,\"duplicates\":%llu,\"bad\":%llu}\n",
-                 has_ids ? "" : "{", r->c->dry_run ? "true" : "false",
-                 (unsigned long long)r->n_added, (unsigned long long)r->n_duplicate,
-                 (unsigned long long)n_bad);
+    (void)printf(
+        "%s\"dry_run\":%s,\"added\":%llu,\"duplicates\":%llu,\"bad\":%llu,\"refused\":%llu}\n",
+        has_ids ? "" : "{", r->c->dry_run ? "true" : "false", (unsigned long long)r->n_added,
+        (unsigned long long)r->n_duplicate, (unsigned long long)n_bad,
+        (unsigned long long)r->n_refused);
 }
 
 enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
@@ -324,13 +339,16 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
     show_progress(&r, true);
     uint64_t n_bad = r.n_bad + (rc < 0 && is_bad_input(rc));
     print_json_end(&r, n_bad);
-    if (rc < 0)
+    if (rc != 0)
         (void)cli_complain(&err);
-    cli_note(c, "%llu %sadded, %llu duplicates, %llu bad", (unsigned long long)r.n_added,
+    char refused[48] = "";
+    if (r.n_refused > 0)
+        (void)snprintf(refused, sizeof(refused), ", %llu refused", (unsigned long long)r.n_refused);
+    cli_note(c, "%llu %sadded, %llu duplicates, %llu bad%s", (unsigned long long)r.n_added,
              c->dry_run ? "would be " : "", (unsigned long long)r.n_duplicate,
-             (unsigned long long)n_bad);
+             (unsigned long long)n_bad, refused);
     fini_run(&r);
-    if (rc < 0)
+    if (rc != 0)
         return cli_exit_of(rc);
     if (r.n_bad > 0)
         return CLI_PARTIAL;

@@ -38,6 +38,7 @@ enum cli_exit cli_exit_of(int result)
     case LADE_CONFLICT:
     case LADE_WRONG_STATE:
     case LADE_TIMEOUT:
+    case LADE_FULL:
         return CLI_CONFLICT;
     case -LADE_EINVAL:
     case -LADE_ETOOBIG:

@@ -175,7 +175,7 @@ static enum cli_exit enqueue_one(struct cli *c, const lade_job_spec *spec)
         return CLI_OK;
     }
     int rc = lade_enqueue(c->q, spec, &id, &err);
-    if (rc < 0)
+    if (rc < 0 || rc == LADE_FULL)
         return cli_complain(&err);
     int printed = 0;
     if (c->format == CLI_TABLE) {
@@ -265,7 +265,8 @@ const struct cli_command cli_job_enqueue = {
     .about =
         "Enqueues a job or many. Prints the id; a duplicate prints the id of the job already there "
         "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
-        "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written. "
+        "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written; a queue "
+        "at its bound (lade queue limit --max-jobs) stops with exit 4, its batch refused whole. "
         "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
         "content_type, id, key, in, at, priority, max_attempts, timeout, unique {key, ttl, until, "
         "on_conflict, debounce, max_wait, throttle, trailing}, "

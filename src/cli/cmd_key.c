@@ -306,12 +306,28 @@ const struct cli_command cli_key_limit = {
 
 struct queue_limit {
     struct cli_limit_opts queue, key;
+    struct cli_bound_opts bound;
 };
+
+static int change_bound(struct cli *c, const struct cli_bound_opts *said, lade_err *err)
+{
+    lade_bound bound = {0};
+    if (!said->max_jobs && !said->on_full)
+        return 0;
+    int rc = lade_bound_get(c->q, c->queue, &bound, err);
+    if (rc >= 0)
+        rc = cli_bound_read(said, &bound, err);
+    if (rc == 0 && !c->dry_run)
+        rc = lade_bound_set(c->q, c->queue, &bound, err);
+    return rc;
+}
 
 static enum cli_exit print_limits(struct cli *c)
 {
     static const struct cli_column columns[] = {
         {"QUEUE", "queue", CLI_CELL_TEXT, false, false},
+        {"MAX JOBS", "max_jobs", CLI_CELL_TEXT, true, false},
+        {"ON FULL", "on_full", CLI_CELL_TEXT, false, false},
         {"AT ONCE", "at_once", CLI_CELL_TEXT, true, false},
         {"RATE", "rate", CLI_CELL_TEXT, false, false},
         {"KEY AT ONCE", "key_at_once", CLI_CELL_TEXT, true, false},
@@ -333,6 +349,10 @@ static enum cli_exit print_limits(struct cli *c)
     cli_row_text(&row, "queue", c->queue);
     cli_limit_row(&row, "", &queue, false);
     cli_limit_row(&row, "key_", &keys, true);
+    if (cli_bound_row(c, c->queue, &row, &err) < 0) {
+        cli_row_fini(&row);
+        return cli_complain(&err);
+    }
     if (c->format != CLI_TABLE)
         return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
     cli_row_text(&row, "at_once", cli_limit_number_text(queue.concurrency).text);
@@ -358,7 +378,10 @@ static enum cli_exit run_queue_limit(struct cli *c, void *values, char **args, i
             0 ||
         cli_limit_read(&l->queue, "", false, &(lade_limit){.rate = {1, LADE_SECOND, 1}}, &err) < 0)
         return cli_complain(&err);
-    if (change(c, LADE_LIMIT_QUEUE, none, &l->queue, "", &err) < 0 ||
+    if (cli_bound_read(&l->bound, &(lade_bound){.max_jobs = 1}, &err) < 0)
+        return cli_complain(&err);
+    if (change_bound(c, &l->bound, &err) < 0 ||
+        change(c, LADE_LIMIT_QUEUE, none, &l->queue, "", &err) < 0 ||
         change(c, LADE_LIMIT_KEYS, none, &l->key, "key-", &err) < 0)
         return cli_complain(&err);
     return c->dry_run ? CLI_OK : print_limits(c);
@@ -368,6 +391,10 @@ static enum cli_exit run_queue_limit(struct cli *c, void *values, char **args, i
 #define AT(member) offsetof(struct queue_limit, member)
 
 static const struct cli_opt queue_opts[] = {
+    {"max-jobs", 0, CLI_OPT_TEXT, AT(bound.max_jobs), "N|none",
+     "jobs that may wait: ready, scheduled and retrying", 0, 0, NULL},
+    {"on-full", 0, CLI_OPT_TEXT, AT(bound.on_full), "reject|block",
+     "what an enqueue then does (default reject)", 0, 0, NULL},
     {"concurrency", 0, CLI_OPT_TEXT, AT(queue.concurrency), "N|none", "jobs active at once", 0, 0,
      NULL},
     {"rate", 0, CLI_OPT_TEXT, AT(queue.rate), "N/PERIOD|none", "jobs started, as 100/1s", 0, 0,
@@ -390,9 +417,12 @@ const struct cli_command cli_queue_limit = {
     .max_args = 1,
     .about =
         "Sets or shows limits of a queue. Of the whole, and with --key- the defaults of each of "
-        "its keys. They hold over all workers, from their next take on. What is not said "
-        "stays; a queue that is not there yet is made.",
+        "its keys. They hold over all workers, from their next take on. With --max-jobs no "
+        "enqueue ever makes more jobs wait than that: it is refused whole (exit 4), or waits for "
+        "room as long as a call may take; retries, steps of workflows and schedules pass. What is "
+        "not said stays; a queue that is not there yet is made.",
     .examples = "  lade queue limit mail --concurrency 20 --rate 100/1s --burst 10\n"
+                "  lade queue limit mail --max-jobs 100000 --on-full block\n"
                 "  lade queue limit mail --key-concurrency 2\n  lade queue limit mail -o json",
     .opts = queue_opts,
     .n_opts = LB_ARRAY_LEN(queue_opts),

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "cli/commands.h"
+#include "cli/limit_opts.h"
 #include "cli/view.h"
 
 #define PURGE_STEP 1000
@@ -141,6 +142,11 @@ static enum cli_exit show_one(struct cli *c, const char *queue, void *ctx)
     if (rc != 0)
         return complain_queue(queue, rc, &err);
     make_row(&row, &info);
+    rc = cli_bound_row(c, queue, &row, &err);
+    if (rc != 0) {
+        cli_row_fini(&row);
+        return complain_queue(queue, rc, &err);
+    }
     if (c->format == CLI_TABLE || c->format == CLI_TSV)
         return print_facts(c, &row, &err);
     return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
@@ -157,7 +163,7 @@ const struct cli_command cli_queue_show = {
     .verb = "show",
     .args = "QUEUE...",
     .max_args = CLI_MANY_ARGS,
-    .about = "Shows one queue. Counts by state, totals since it was made, latency, workers.",
+    .about = "Shows one queue. Counts by state, totals since it was made, latency, workers, bound.",
     .examples = "  lade queue show images",
     .queue_help = "the queue, in place of an argument",
     .run = run_show,

@@ -152,3 +152,45 @@ void cli_limit_row(struct cli_row *r, const char *prefix, const lade_limit *limi
                                                         : cli_limit_order_text(limit->order));
 #undef NAME
 }
+
+/* bounds ----------------------------------------------------------------------------------------------------------- */
+
+static const char *const on_full_words[] = {"reject", "block"};
+
+int cli_bound_read(const struct cli_bound_opts *o, lade_bound *bound, lade_err *err)
+{
+    lade_bound b = *bound;
+    int rc = 0;
+    if (o->max_jobs && !read_word(o->max_jobs, false, &b.max_jobs))
+        rc = cli_arg_int("--max-jobs", o->max_jobs, (struct cli_range){1, LADE_BOUND_JOBS_MAX},
+                         &b.max_jobs, err);
+    if (rc == 0 && o->on_full) {
+        size_t i = 0;
+        while (i < LB_ARRAY_LEN(on_full_words) && strcmp(o->on_full, on_full_words[i]) != 0)
+            i++;
+        if (i == LB_ARRAY_LEN(on_full_words))
+            rc = lb_fail(err, LADE_EINVAL, "usage",
+                         "--on-full: '%.40s' is unknown; give reject or block", o->on_full);
+        b.on_full = (enum lade_on_full)i;
+    }
+    if (rc == 0 && o->on_full && b.max_jobs == 0)
+        rc = lb_fail(err, LADE_EINVAL, "usage", "--on-full: needs a bound; give --max-jobs too");
+    if (rc == 0)
+        *bound = b;
+    return rc;
+}
+
+int cli_bound_row(struct cli *c, const char *queue, struct cli_row *r, lade_err *err)
+{
+    lade_bound b = {0};
+    int rc = lade_bound_get(c->q, queue, &b, err);
+    if (rc == -LADE_EUNSUPPORTED) { /* a store without bounds has none set */
+        lb_err_clear(err);
+        rc = 0;
+    }
+    if (rc != 0)
+        return rc;
+    add_number(r, "max_jobs", b.max_jobs);
+    cli_row_text(r, "on_full", b.max_jobs > 0 ? on_full_words[b.on_full] : NULL);
+    return 0;
+}

@@ -11,6 +11,15 @@ struct cli_limit_opts {
     const char *concurrency, *rate, *burst, *weight, *order;
 };
 
+struct cli_bound_opts {
+    const char *max_jobs, *on_full;
+};
+
+/* Puts what was said into *bound, which is what was set before. */
+LADE_CHECKED int cli_bound_read(const struct cli_bound_opts *o, lade_bound *bound, lade_err *err);
+/* Reads the bound of a queue and adds max_jobs (null: none) and on_full to the row. */
+LADE_CHECKED int cli_bound_row(struct cli *c, const char *queue, struct cli_row *r, lade_err *err);
+
 bool cli_limit_is_said(const struct cli_limit_opts *o);
 /*
  * Puts what was said into *limit, which is what was set before. `prefix` is put before the names of options in errors ("key-" of

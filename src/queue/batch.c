@@ -108,7 +108,7 @@ static void commit_group(struct lq_batch *b, struct lb_list *group, size_t total
     size_t at = 0;
     lb_list_each (it, group) {
         struct waiter *w = waiter_of(it);
-        if (is_worth_splitting(rc)) {
+        if (is_worth_splitting(rc) || rc == LADE_FULL) { /* full for all: not for each */
             commit_one(b, w);
             continue;
         }

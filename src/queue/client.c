@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/ident.h"
 #include "base/mem.h"
+#include "queue/bound.h"
 #include "queue/job.h"
 #include "queue/names.h"
 #include "queue/unique.h"
@@ -205,7 +206,8 @@ static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_
         size_t end = i + 1 < n ? d->body_at[i + 1] : d->bodies.n;
         d->put[i].body = lb_slice(d->bodies.p + d->body_at[i], end - d->body_at[i]);
     }
-    return lq_batch_put(&q->batch, d->put, n, err);
+    int rc = lq_batch_put(&q->batch, d->put, n, err);
+    return rc == LADE_FULL ? lq_bound_wait(q, d->put, n, err) : rc;
 }
 
 /* Hands ids and outcomes out; the result of the call. */
@@ -261,7 +263,7 @@ int lade_enqueue(lade *q, const lade_job_spec *spec, lade_id *id, lade_err *err)
     struct draft d = {.put = &put, .id = &made, .body_at = &body_at};
     rc = put_draft(q, &d, spec, 1, err);
     if (rc >= 0)
-        rc = report(&d, spec, 1, id, NULL);
+        rc = LB_MAX(rc, report(&d, spec, 1, id, NULL));
     if (rc == 0 && put.outcome == LADE_REPLACED)
         rc = LADE_REPLACED;
     free_draft(&d, false);
@@ -297,7 +299,7 @@ int lade_enqueue_many(lade *q, const lade_job_spec *specs, size_t n, lade_id *id
     } else {
         rc = put_draft(q, &d, specs, n, err);
         if (rc >= 0)
-            rc = report(&d, specs, n, ids, outcomes);
+            rc = LB_MAX(rc, report(&d, specs, n, ids, outcomes));
     }
     free_draft(&d, true);
     return rc;

@@ -40,6 +40,13 @@ LADE_CHECKED int lq_client_draft(lade *q, const lade_job_spec *spec, struct lq_p
 /* limit_api.c: 0, or -LADE_EUNSUPPORTED when the store has no keys. */
 LADE_CHECKED int lq_keys_check(const lade *q, const char *where, lade_err *err);
 
+/*
+ * bound.c, after a put that was LADE_FULL. refuse: fills `err` and returns LADE_FULL, every outcome being that. wait: as the bound says, the
+ * same, or waits and repeats the put; other results as of the put.
+ */
+LADE_CHECKED int lq_bound_refuse(lade *q, struct lq_put *put, size_t n, lade_err *err);
+LADE_CHECKED int lq_bound_wait(lade *q, struct lq_put *put, size_t n, lade_err *err);
+
 /* The producer's clock in ms. */
 int64_t lq_client_now_ms(const lade *q);
 

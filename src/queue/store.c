@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "queue/bound.h"
 #include "queue/schedule_store.h"
 
 static bool has_scheme(const char *schemes, const char *scheme, size_t n)
@@ -171,6 +172,11 @@ int lq_key_pause(struct lq_store *s, const char *queue, struct lb_slice key, boo
                  lade_err *err)
 {
     OP("key_pause", s->ops->key_pause(s, queue, key, paused, err));
+}
+
+int lq_bound_set(struct lq_store *s, const char *queue, const struct lq_bound *bound, lade_err *err)
+{
+    OP("bound_set", s->ops->bounds->set(s, queue, bound, err));
 }
 
 int lq_schedule_put(struct lq_store *s, const struct lq_schedule_put *it, lade_err *err)

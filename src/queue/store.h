@@ -501,7 +501,9 @@ struct lq_store_ops {
 
     /*
      * new -> ready | scheduled. All n or none; items may be of different queues. Within a call a repeated id or
-     * unique key is a DUPLICATE of the earlier item. Wakes idle workers, no more than there are jobs for.
+     * unique key is a DUPLICATE of the earlier item. Wakes idle workers, no more than there are jobs for. LADE_FULL: the new
+     * ones do not all fit into the bounds of their queues (bound.h); nothing was done, and `outcome` is LADE_FULL for the items of each
+     * queue that is full, 0 for the others.
      */
     int (*put)(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 
@@ -671,6 +673,7 @@ struct lq_store_ops {
     int (*key_pause)(struct lq_store *s, const char *queue, struct lb_slice key, bool paused,
                      lade_err *err);
     const struct lq_schedule_ops *schedules; /* schedule_store.h; NULL: this store has none */
+    const struct lq_bound_ops *bounds;       /* bound.h; NULL: this store has none */
 };
 
 /*

@@ -30,6 +30,7 @@ static lade_events_info stream;
 static lade_tail *tail;
 static const lade_event *event;
 static lade_limit limit;
+static lade_bound bound;
 static lade_key_info *keys;
 static lade_worker *w;
 static int64_t now;
@@ -113,6 +114,12 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_limit_set(q, "q", LADE_LIMIT_QUEUE, LADE_STR(""), NULL, &err))              \
     X(lade_limit_get(NULL, "q", LADE_LIMIT_QUEUE, LADE_STR(""), &limit, &err))         \
     X(lade_limit_get(q, "q", LADE_LIMIT_QUEUE, LADE_STR(""), NULL, &err))              \
+    X(lade_bound_set(NULL, "q", &bound, &err))                                         \
+    X(lade_bound_set(q, NULL, &bound, &err))                                           \
+    X(lade_bound_set(q, "q", NULL, &err))                                              \
+    X(lade_bound_get(NULL, "q", &bound, &err))                                         \
+    X(lade_bound_get(q, NULL, &bound, &err))                                           \
+    X(lade_bound_get(q, "q", NULL, &err))                                              \
     X(lade_limit_remove(NULL, "q", LADE_LIMIT_QUEUE, LADE_STR(""), &err))              \
     X(lade_limit_remove(q, NULL, LADE_LIMIT_QUEUE, LADE_STR(""), &err))                \
     X(lade_key_list(NULL, "q", &cursor, 1, &keys, &n, &err))                           \

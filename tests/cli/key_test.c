@@ -62,6 +62,54 @@ static void limits_are_set_shown_and_obeyed(void **state)
     run_free(&r);
 }
 
+/* beyond N7 */
+static void a_queue_at_its_bound_refuses_with_exit_4_and_says_how_many(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char text[16384];
+    size_t n = 0;
+    RUN(&r, "queue", "limit", "mail", "--max-jobs", "1001", "--on-full", "reject", "-o", "json");
+    assert_code(&r, 0);
+    json_t *o = run_json(&r);
+    assert_int_equal(json_integer_value(json_object_get(o, "max_jobs")), 1001);
+    assert_string_equal(json_text_at(o, "on_full"), "reject");
+    json_decref(o);
+    run_free(&r);
+    for (int i = 0; i < 1500; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "line %d\n", i);
+    RUN_IN(&r, text, n, "enqueue", "-k", "wc", "-q", "mail", "--lines", "-", "-o", "json");
+    assert_code(&r, 4);
+    assert_says(r.err, "lines 1001 to 1500 refused: queue 'mail' is full: at most 1001 jobs");
+    assert_says(r.err, "1000 added, 0 duplicates, 0 bad, 500 refused");
+    o = run_json(&r);
+    assert_int_equal(json_integer_value(json_object_get(o, "added")), 1000);
+    assert_int_equal(json_integer_value(json_object_get(o, "refused")), 500);
+    json_decref(o);
+    run_free(&r);
+    add("acme", "one");
+    RUN(&r, "enqueue", "-k", "wc", "-q", "mail", "-p", "two");
+    assert_code(&r, 4);
+    assert_says(r.err, "queue limit mail --max-jobs");
+    assert_int_equal(r.n_out, 0);
+    run_free(&r);
+    RUN(&r, "queue", "show", "mail", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_int_equal(json_integer_value(json_object_get(o, "ready")), 1001);
+    assert_int_equal(json_integer_value(json_object_get(o, "max_jobs")), 1001);
+    json_decref(o);
+    run_free(&r);
+    RUN(&r, "queue", "limit", "mail", "--max-jobs", "none", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_true(json_is_null(json_object_get(o, "max_jobs")));
+    assert_true(json_is_null(json_object_get(o, "on_full")));
+    json_decref(o);
+    run_free(&r);
+    add("acme", "two");
+}
+
 static void refuse(const char *option, const char *value, const char *says)
 {
     struct cli_run r = {0};
@@ -76,6 +124,9 @@ static void bad_limits_are_refused_before_anything_is_written(void **state)
 {
     (void)state;
     struct cli_run r = {0};
+    refuse("--max-jobs", "0", "--max-jobs");
+    refuse("--max-jobs", "-1", "--max-jobs");
+    refuse("--on-full", "wait", "--on-full: 'wait' is unknown");
     refuse("--concurrency", "0", "--concurrency");
     refuse("--rate", "-5/1s", "--rate");
     refuse("--rate", "5/0s", "--rate");
@@ -91,6 +142,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_STORE(limits_are_set_shown_and_obeyed),
+        ON_STORE(a_queue_at_its_bound_refuses_with_exit_4_and_says_how_many),
         ON_STORE(bad_limits_are_refused_before_anything_is_written),
     };
     return run_group(argc, argv, "key", tests, LB_ARRAY_LEN(tests));

@@ -1,6 +1,7 @@
 /* schedule_cases.c - contract: records of schedules, the leader, and fires, each of which is one step */
 #include "event_kit.h"
 
+#include "queue/bound.h"
 #include "queue/schedule_store.h"
 
 static struct lq_schedule_vec got; /* of the last look, in ct.arena */
@@ -250,6 +251,20 @@ static void a_fire_puts_its_jobs_and_moves_on_in_one_step(void **state)
     assert_string_equal(ids(), "");
     EXPECT(LADE_STALE, lq_schedule_fire(ct.s, &f, &ct.err)); /* again, as it was read then */
     assert_int_equal(ct_info("q").total_enqueued, 2);
+}
+
+static void a_fire_passes_the_bound_of_a_queue(void **state)
+{
+    (void)state;
+    EXPECT(0, lq_bound_set(ct.s, "q", &(struct lq_bound){.max_jobs = 1}, &ct.err));
+    ct_add("q", "a:0");
+    add("a", ct_now() - 10);
+    struct lq_fire f = fire_of("a", tick_of("w1", 10).fence);
+    struct lq_put put = ct_item("q", "a:1");
+    f.put = &put;
+    f.n = 1;
+    EXPECT(0, lq_schedule_fire(ct.s, &f, &ct.err));
+    assert_string_equal(ct_list("q", LADE_STATE_READY, 10), "a:0 a:1");
 }
 
 static void a_fire_tells_of_the_jobs_that_it_made(void **state)
@@ -508,6 +523,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_lease_that_has_run_out_is_anybodys),
     CT_TEST(the_leader_gets_what_is_due_earliest_first),
     CT_TEST(a_fire_puts_its_jobs_and_moves_on_in_one_step),
+    CT_TEST(a_fire_passes_the_bound_of_a_queue),
     CT_TEST(a_fire_tells_of_the_jobs_that_it_made),
     CT_TEST(a_fire_wakes_who_waits_for_jobs),
     CT_TEST(a_fire_with_an_old_fence_is_refused),

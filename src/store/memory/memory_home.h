@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "queue/bound.h"
 #include "queue/event.h"
 #include "queue/limit.h"
 #include "queue/store.h"
@@ -90,7 +91,9 @@ struct ls_memory_queue {
     bool made, paused;
     bool gated;                   /* has or had keys or limits: take goes by turns */
     struct lq_limit limit, usual; /* of the queue; the default of its keys */
-    int64_t v, free_at;           /* virtual time of the last turn, and of the jobs without a key */
+    struct lq_bound bound;
+    int64_t needs;      /* of the put under way: jobs that it would add */
+    int64_t v, free_at; /* virtual time of the last turn, and of the jobs without a key */
     int64_t tat_us, free_until_us;
     int64_t n_nums, held;
     struct lb_map tenants;
@@ -355,8 +358,13 @@ void ls_memory_notes_free(struct ls_memory_notes *notes);
 bool ls_memory_schedules_any(const struct ls_memory_home *h);
 void ls_memory_schedules_clear(struct ls_memory_home *h);
 void ls_memory_schedules_check(struct ls_memory_home *h, lq_finding_fn report, void *ctx);
-/* The put op with the lock held. False when out of memory; nothing has happened then. */
-bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, int64_t now_ms);
+/*
+ * The put op with the lock held: 0, LADE_FULL when `bounded`, or -LADE_ENOMEM without a text; nothing has happened then.
+ */
+int ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, bool bounded,
+                         int64_t now_ms);
+/* op_bound.c: whether n more jobs fit into the bound of the queue, which may be NULL. */
+bool ls_memory_bound_fits(const struct ls_memory_queue *q, int64_t n);
 
 /* Frees everything in it. */
 void ls_memory_home_clear(struct ls_memory_home *h);

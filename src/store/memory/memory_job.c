@@ -239,6 +239,8 @@ void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
     lb_list_push_back(&owner->held, &j->in_owner);
     owner->n_held++;
     put_in(j, LADE_STATE_ACTIVE, now_ms, ++h->sequence);
+    if (j->queue->bound.max_jobs > 0)
+        ls_memory_ring_watchers(h); /* there is room */
     if (j->tenant)
         ls_memory_tenant_touch(h, j->tenant);
 }

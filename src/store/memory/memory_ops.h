@@ -6,6 +6,7 @@
 #include "queue/store.h"
 
 extern const struct lq_schedule_ops ls_memory_schedule_ops;
+extern const struct lq_bound_ops ls_memory_bound_ops;
 int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);

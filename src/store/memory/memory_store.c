@@ -143,4 +143,5 @@ const struct lq_store_ops ls_memory_ops = {
     .key_get = ls_memory_key_get,
     .key_pause = ls_memory_key_pause,
     .schedules = &ls_memory_schedule_ops,
+    .bounds = &ls_memory_bound_ops,
 };

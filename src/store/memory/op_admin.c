@@ -162,6 +162,7 @@ int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err)
         ls_memory_ring_watchers(h);
         ls_memory_tenants_free(q);
         q->made = q->paused = q->gated = false;
+        q->bound = (struct lq_bound){0};
         q->limit = q->usual = (struct lq_limit){0};
         q->v = q->free_at = q->tat_us = q->free_until_us = 0;
         q->total_enqueued = q->total_completed = q->total_failed = q->total_dead = 0;

@@ -34,6 +34,8 @@ static int look(struct ls_memory_home *h, const struct lq_watch *it)
     const struct ls_memory_queue *q = ls_memory_queue_find(h, it->queue);
     if (it->what == LQ_WATCH_EVENTS)
         return !q || q->stream.cap == 0 || it->after != q->stream.last ? LADE_DONE : LADE_EMPTY;
+    if (it->what == LQ_WATCH_ROOM)
+        return ls_memory_bound_fits(q, (int64_t)it->after) ? LADE_DONE : LADE_EMPTY;
     const struct ls_memory_job *j = q ? ls_memory_job_find(q, it->id) : NULL;
     if (!j)
         return LADE_NOT_FOUND;

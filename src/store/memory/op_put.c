@@ -115,28 +115,58 @@ static void place(struct ls_memory_home *h, struct lq_put *put, struct made *m, 
     ls_memory_job_place(h, m->job, put->when == LQ_WHEN_NOW ? now_ms : run_at, now_ms);
 }
 
-bool ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, int64_t now_ms)
+/* Whether an item that was looked at adds a job. */
+static bool is_new(const struct made *m)
+{
+    return m->job != NULL; /* of one that trails, too */
+}
+
+/* After all items were made: whether they fit. If not, the outcomes say which do not. */
+static bool fits(struct lq_put *put, struct made *m, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++)
+        m[i].queue->needs = 0;
+    for (size_t i = 0; i < n; i++)
+        m[i].queue->needs += is_new(&m[i]);
+    for (size_t i = 0; i < n; i++)
+        all = all && ls_memory_bound_fits(m[i].queue, m[i].queue->needs);
+    for (size_t i = 0; !all && i < n; i++) {
+        put[i].outcome =
+            ls_memory_bound_fits(m[i].queue, m[i].queue->needs) ? LADE_DONE : LADE_FULL;
+        put[i].holder[0] = 0;
+    }
+    return all;
+}
+
+int ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, bool bounded,
+                         int64_t now_ms)
 {
     size_t done = 0;
+    int rc = LADE_DONE;
     struct made *m = lb_calloc(n + 1, sizeof(*m));
     if (!m)
-        return false;
+        return -LADE_ENOMEM;
     while (done < n && make_one(h, &put[done], now_ms, &m[done]))
         done++;
     if (done < n)
-        unmake(m, done + 1);
-    for (size_t i = 0; done == n && i < n; i++) {
+        rc = -LADE_ENOMEM;
+    else if (bounded && !fits(put, m, n))
+        rc = LADE_FULL;
+    if (rc != LADE_DONE)
+        unmake(m, LB_MIN(done + 1, n));
+    for (size_t i = 0; rc == LADE_DONE && i < n; i++) {
         if (m[i].job && !m[i].conflict)
             place(h, &put[i], &m[i], now_ms);
     }
-    for (size_t i = 0; done == n && i < n; i++) { /* behind what is new */
+    for (size_t i = 0; rc == LADE_DONE && i < n; i++) { /* behind what is new */
         if (m[i].conflict)
             place(h, &put[i], &m[i], now_ms);
     }
     for (size_t i = 0; i < n; i++)
         lb_free(m[i].body.p);
     lb_free(m);
-    return done == n;
+    return rc;
 }
 
 int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)
@@ -145,7 +175,7 @@ int ls_memory_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *er
         return LADE_DONE;
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
-    bool done = ls_memory_put_locked(h, put, n, now);
+    int rc = ls_memory_put_locked(h, put, n, true, now);
     ls_memory_leave_op(h, now);
-    return done ? LADE_DONE : lb_fail_nomem(err, "put");
+    return rc < 0 ? lb_fail_nomem(err, "put") : rc;
 }

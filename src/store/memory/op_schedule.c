@@ -381,7 +381,7 @@ static int fire_locked(struct ls_memory_home *h, struct lq_fire *f, int64_t now)
     struct lb_mut memo;
     if (!copy(&memo, half->memo))
         return -LADE_ENOMEM;
-    if (!f->busy && f->n > 0 && !ls_memory_put_locked(h, f->put, f->n, now)) {
+    if (!f->busy && f->n > 0 && ls_memory_put_locked(h, f->put, f->n, false, now) < 0) {
         lb_free(memo.p);
         return -LADE_ENOMEM;
     }

@@ -423,11 +423,33 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     ls_redis_cmd_end(cmd);
 }
 
+/* The answer {0, lane, ...} of n numbers: these lanes are full. False when it is no such answer. */
+static bool read_full(const struct put_call *pc, struct ls_redis_cursor cur, size_t n)
+{
+    if (ls_redis_read_array(&cur) == 0 || ls_redis_read_int(&cur) != 0 || cur.bad)
+        return false;
+    for (size_t i = 0; i < pc->n; i++) {
+        pc->put[i].outcome = 0;
+        pc->put[i].holder[0] = 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        int64_t lane = ls_redis_read_int(&cur);
+        if (cur.bad || lane < 1 || (size_t)lane > pc->n_lanes)
+            return false;
+        const struct lane *l = &pc->lane[lane - 1];
+        for (size_t k = 0; k < l->n; k++)
+            pc->put[pc->order[l->first + k]].outcome = LADE_FULL;
+    }
+    return n > 1;
+}
+
 static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     struct ls_redis_cursor look = cur;
     size_t n = ls_redis_read_array(&look);
+    if (read_full(pc, cur, n))
+        return LADE_FULL;
     for (size_t i = 0; i < n; i += 3) {
         int64_t lane = ls_redis_read_int(&look), at = ls_redis_read_int(&look);
         struct lb_slice holder = ls_redis_read_bytes(&look);

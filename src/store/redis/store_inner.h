@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
+#include "queue/bound.h"
 #include "queue/event.h"
 #include "queue/store.h"
 #include "rt/seam.h"
@@ -27,6 +28,7 @@ enum ls_redis_lua {
     LS_REDIS_LUA_BEGIN,
     LS_REDIS_LUA_NOTE,
     LS_REDIS_LUA_WATCH,
+    LS_REDIS_LUA_BOUND,
     LS_REDIS_LUA_STREAM,
     LS_REDIS_LUA_EVENTS,
     LS_REDIS_LUA_SAY,
@@ -186,6 +188,7 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
                       struct lq_lanes lanes);
 
 /* The ops, by file. */
+extern const struct lq_bound_ops ls_redis_bound_ops;
 extern const struct lq_schedule_ops ls_redis_schedule_ops;
 int ls_redis_schedules_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);

@@ -147,7 +147,8 @@ struct puts {
 static int run_put(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct puts *p = arg;
-    return ls_sqlite_put_run(tx, p->put, p->n);
+    int rc = ls_sqlite_bounds_ask(tx, p->put, p->n);
+    return rc != 0 ? rc : ls_sqlite_put_run(tx, p->put, p->n);
 }
 
 int ls_sqlite_foreign_put(struct lq_store *s, sqlite3 *h, const char *schema, struct lq_put *put,

@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "queue/bound.h"
 #include "queue/schedule_store.h"
 #include "support/sqlite_kit.h"
 
 /* A file with these bytes. */
+/* Undoes schema 8. */
+#define NO_BOUNDS "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
+
 static void write_file(const char *bytes, size_t n)
 {
     int fd = open(sk.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -116,7 +120,7 @@ static void a_file_from_before_keys_is_taken_over(void **state)
     lq_store_close(s);
     run_sql(
         "DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
-        "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; "
+        "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_BOUNDS
         "PRAGMA user_version = 4");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
@@ -268,6 +272,29 @@ static void the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out(void **
     assert_int_equal(ask("SELECT expires FROM lock WHERE until = 2"), 5000);
 }
 
+/* A file of schema 7 gets the bounds of queues, none set, and can be given one. */
+static void a_file_from_before_bounds_is_taken_over(void **state)
+{
+    (void)state;
+    struct lq_bound b = {9, true};
+    struct lq_store *s = sk_open();
+    sk_put(s, "a", 10);
+    lq_store_close(s);
+    run_sql(NO_BOUNDS "PRAGMA user_version = 7");
+    s = sk_open();
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(s->ops->bounds->get(s, "q", &b, &sk.err), 0);
+    assert_int_equal(b.max_jobs, 0);
+    sk_put(s, "b", 1);
+    assert_int_equal(lq_bound_set(s, "q", &(struct lq_bound){11, true}, &sk.err), 0);
+    struct lq_put more = {
+        .queue = "q", .id = lb_slice_str("c"), .body = lb_slice_str("\0014"), .level = 4};
+    assert_int_equal(lq_put(s, &more, 1, &sk.err), LADE_FULL);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask("SELECT max_jobs * 10 + on_full FROM queue"), 111);
+}
+
 /* A file of schema 5, with a job and a workflow in it, gets the tables of schedules and keeps what it has. */
 static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
 {
@@ -275,7 +302,8 @@ static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
     struct lq_store *s = sk_open();
     sk_put(s, "a", 10);
     lq_store_close(s);
-    run_sql("DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; PRAGMA user_version = 5;"
+    run_sql("DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_BOUNDS
+            "PRAGMA user_version = 5;"
             "INSERT INTO flow VALUES (1, 'f', '', 0, 0, 0, 0, 0, 0, 5, 0)");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
@@ -329,6 +357,7 @@ int main(void)
         SK_TEST(a_file_of_schema_2_gets_the_tables_of_events_and_keeps_its_jobs),
         SK_TEST(an_event_that_cannot_be_written_fails_no_job),
         SK_TEST(several_processes_may_make_the_file_at_once),
+        SK_TEST(a_file_from_before_bounds_is_taken_over),
         SK_TEST(a_file_of_schema_5_is_brought_up_and_keeps_its_jobs),
         SK_TEST(each_schema_leads_to_the_same_tables),
     };

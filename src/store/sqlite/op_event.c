@@ -136,6 +136,10 @@ static int look_at(struct ls_sqlite_tx *tx, struct lq_watch *it)
     int rc = ls_sqlite_tx_queue(tx, it->queue, &q);
     if (rc < 0)
         return rc;
+    if (it->what == LQ_WATCH_ROOM) {
+        it->outcome = ls_sqlite_bound_fits(q, (int64_t)it->after) ? LADE_DONE : LADE_EMPTY;
+        return 0;
+    }
     if (it->what == LQ_WATCH_EVENTS) {
         rc = q && q->events > 0 ? read_one_number(tx, LS_SQLITE_EVENT_LAST, q->num, &last) : 0;
         it->outcome = last != 0 && it->after == (uint64_t)last ? LADE_EMPTY : LADE_DONE;

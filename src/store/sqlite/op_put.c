@@ -66,8 +66,8 @@ static void set_holder(struct lq_put *it, struct lb_slice id)
     it->holder[n] = 0;
 }
 
-static bool is_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lb_slice id,
-                     int *rc)
+bool ls_sqlite_put_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                         struct lb_slice id, int *rc)
 {
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SEQ);
     if (st) {
@@ -107,11 +107,11 @@ static int read_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, s
 }
 
 /* The same, and 0 when the id is known: the insert finds it. */
-static int check_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
-                      struct ls_sqlite_lock *lock)
+int ls_sqlite_put_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, struct lq_put *it,
+                       struct ls_sqlite_lock *lock)
 {
     int rc = 0;
-    return is_known(tx, q, it->id, &rc) || rc < 0 ? rc : read_lock(tx, q, it, lock);
+    return ls_sqlite_put_known(tx, q, it->id, &rc) || rc < 0 ? rc : read_lock(tx, q, it, lock);
 }
 
 int ls_sqlite_lock_set(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
@@ -214,7 +214,7 @@ static int put_one(struct ls_sqlite_tx *tx, struct put *p, struct lq_put *it)
     it->outcome = 0;
     it->holder[0] = 0;
     struct ls_sqlite_lock lock = {0};
-    rc = it->unique.n > 0 ? check_lock(tx, q, it, &lock) : 0;
+    rc = it->unique.n > 0 ? ls_sqlite_put_lock(tx, q, it, &lock) : 0;
     if (rc == LADE_DUPLICATE && it->conflict != LQ_CONFLICT_KEEP) {
         it->outcome = LATER;
         p->n_later++;
@@ -325,7 +325,8 @@ int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
 static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct put *p = arg;
-    return ls_sqlite_put_run(tx, p->it, p->n);
+    int rc = ls_sqlite_bounds_ask(tx, p->it, p->n);
+    return rc != 0 ? rc : ls_sqlite_put_run(tx, p->it, p->n);
 }
 
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err)

@@ -175,6 +175,8 @@ int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     assert(q->num == r->queue && off >= 0 && k > 0 && off + k <= r->n);
     q->count[r->state] -= k;
     q->dirty = true;
+    if (q->bound.max_jobs > 0)
+        q->ring_watchers = true; /* there may be room */
     if (r->state == LADE_STATE_DEAD) {
         int left = ls_sqlite_deaths_del(tx, r->job + off, k);
         if (left < 0)

@@ -10,7 +10,8 @@
 #define LS_SQLITE_RUN "job, n, queue, state, rank, pos, level, at, worker, flags, reason, key"
 #define LS_SQLITE_QUEUE                                                                   \
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
-    "total_enqueued, total_completed, total_failed, total_dead, name, events, gated"
+    "total_enqueued, total_completed, total_failed, total_dead, name, events, gated, "    \
+    "max_jobs, on_full"
 
 #define LS_SQLITE_FLOW \
     "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
@@ -89,6 +90,7 @@
     X(RUN_SET_N, "UPDATE run SET n = ?2 WHERE job = ?1")                                           \
     X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
     X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
+    X(BOUND_SET, "UPDATE queue SET max_jobs = ?2, on_full = ?3 WHERE num = ?1")                    \
     /* events */                                                                                   \
     X(EVENTS_SET, "UPDATE queue SET events = ?2 WHERE num = ?1")                                   \
     X(EVENT_LAST, "SELECT last FROM event WHERE queue = ?1 ORDER BY last DESC LIMIT 1")            \

@@ -53,6 +53,18 @@ LADE_CHECKED int ls_sqlite_read_enter(struct ls_sqlite *s, struct ls_sqlite_tx *
 int ls_sqlite_read_leave(struct ls_sqlite *s, struct ls_sqlite_tx *tx, int rc);
 
 extern const struct lq_schedule_ops ls_sqlite_schedule_ops;
+extern const struct lq_bound_ops ls_sqlite_bound_ops;
+/* op_bound.c: LADE_FULL with the outcomes of a put when its jobs do not fit, 0 when they do. */
+LADE_CHECKED int ls_sqlite_bounds_ask(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n);
+/* op_put.c: whether the queue knows the id; else *rc is 0 or a failure. */
+bool ls_sqlite_put_known(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                         struct lb_slice id, int *rc);
+struct ls_sqlite_lock;
+/* op_put.c: LADE_DUPLICATE with the holder set when the key is held; else 0. */
+LADE_CHECKED int ls_sqlite_put_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                                    struct lq_put *it, struct ls_sqlite_lock *lock);
+/* Whether n more jobs fit; q may be NULL. */
+bool ls_sqlite_bound_fits(const struct ls_sqlite_queue *q, int64_t n);
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);

@@ -191,5 +191,6 @@ const struct lq_store_ops ls_sqlite_ops = {
     .key_get = ls_sqlite_key_show,
     .key_pause = ls_sqlite_key_pause,
     .schedules = &ls_sqlite_schedule_ops,
+    .bounds = &ls_sqlite_bound_ops,
     .notice = take_notice,
 };

@@ -215,6 +215,8 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
     q->name[n] = 0;
     q->events = sqlite3_column_int64(st, i + 1);
     q->gated = sqlite3_column_int64(st, i + 2) != 0;
+    q->bound.max_jobs = sqlite3_column_int64(st, i + 3);
+    q->bound.block = sqlite3_column_int64(st, i + 4) == LADE_FULL_BLOCK;
 }
 
 static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "queue/bound.h"
 #include "queue/store.h"
 #include "store/sqlite/db.h"
 
@@ -27,11 +28,13 @@ struct ls_sqlite_queue {
     int64_t count[LADE_N_STATES];
     int64_t total[4];
     char name[LADE_NAME_MAX + 1];
+    struct lq_bound bound;
     bool gated;                  /* has or had keys or limits */
     struct ls_sqlite_gate *gate; /* keys.h; NULL = not read */
     /* Of the open transaction. */
     bool touched; /* in tx->list */
     bool dirty;
+    int64_t needs; /* of the put under way: jobs that it would add */
     int64_t freed; /* active jobs that were settled, since the last flush of the keys */
     /* Its stream: see events.h. */
     int64_t events; /* how many it keeps; 0 = it has none */

@@ -1,6 +1,6 @@
 -- heed.lua - joined behind pack.lua: who waits for a job to end, and what handlers said
 --
--- waits[id] names those that watch a job, and waits[""] those that watch the events; meta.wt says that there may be some. Whoever does what
+-- waits[id] names those that watch a job, waits[""] those that watch the events and waits["~"] those that wait for room; meta.wt says that there may be some. Whoever does what
 -- they wait for rings their bells (ring.lua, wait.c) and forgets them: they look, and come back if need be.
 -- said[id] is "percent at lines text" of what its handler said, log:<id> the newest lines, each "at text".
 
@@ -25,10 +25,10 @@ local function heed(P, ids)
     spread('HDEL', P .. 'waits', gone, 1, #gone)
 end
 
--- Where it is not known whether anybody waits.
+-- Where it is not known whether anybody waits. A job that an operator ends may leave room (room.lua).
 local function heed_one(P, id)
     if call('HEXISTS', P .. 'meta', 'wt') == 1 then
-        heed(P, {id})
+        heed(P, {id, '~'})
     end
 end
 

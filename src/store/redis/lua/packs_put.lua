@@ -14,8 +14,8 @@ local function op_packs_put(keys, argv)
         drain(P, call('HGET', keys[1], 'levels')) -- comes first
     end
     local level, m = argv[5], tonumber(argv[6])
-    local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev')
-    if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) or meta[6] then
+    local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev', 'max')
+    if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) or meta[6] or meta[7] then
         return 0
     end
     local idle = not meta[3] and call('EXISTS', P .. 'idle') == 1

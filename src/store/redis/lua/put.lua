@@ -9,7 +9,8 @@
 --         else:        n times id, body (plain: ready now, all of one level, no id twice); for each special: index, due kind, ms,
 --                      unique key, ttl, until, key
 -- Until: its digit, then "r" and the bound in ms for those that replace, "t" for those that trail.
--- Answers {lane, index, holder, ...} of the duplicates; a "=" in front of a holder that was replaced. The answer is remembered under the client's name for a repeat:
+-- Answers {lane, index, holder, ...} of the duplicates; a "=" in front of a holder that was replaced. Or {0, lane, ...} of the queues whose
+-- bound (meta.max) the new jobs do not fit into: then nothing was done, and a repeat asks anew. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local dup, at, used -- of the call at hand: duplicates, place in the arguments, names of packs in it
 
@@ -274,9 +275,12 @@ local function write(p, longest, queues)
     if tonumber(p.meta[1]) ~= FORMAT then
         make_queue(P, p.meta[1])
         call('SADD', queues, match(P, '{([^}]*)}:$'))
+        if p.meta[6] or p.meta[7] then
+            call('DEL', P .. 'in') -- each put says what it did, or asks for room
+        end
     end
-    if not p.meta[6] and call('EXISTS', P .. 'in') == 0 then
-        call('RPUSH', P .. 'in', '') -- there was none while events were kept
+    if not p.meta[6] and not p.meta[7] and call('EXISTS', P .. 'in') == 0 then
+        call('RPUSH', P .. 'in', '') -- there was none until now
     end
     if p.n == 0 and p.drained == 0 then
         return
@@ -362,14 +366,37 @@ end
 
 -- What is in the inbox comes first.
 local function open_lane(key)
-    local P, meta = prefix(key), call('HMGET', key, 'v', 'levels', 'paused', 'big', 'gate', 'ev')
+    local P, meta = prefix(key), call('HMGET', key, 'v', 'levels', 'paused', 'big', 'gate', 'ev', 'max')
     check_format(meta[1])
     local drained
     drained, meta[2] = drain(P, meta[2])
     return P, meta, drained
 end
 
-local function op_put(keys, argv)
+-- Only the op asks for room: a fire of a schedule always passes. What was drained is told of here then.
+local function find_full(plan)
+    local full
+    for lane = 1, #plan do
+        local p = plan[lane]
+        local n = p.meta[7] and p.n or 0
+        for i = 1, p.meta[7] and p.conflicts and #p.conflicts or 0 do
+            n = n + (p.conflicts[i].sp.mode == 't' and 1 or 0) -- may add a job
+        end
+        if n > 0 and waiting_in(p.P) + n > tonumber(p.meta[7]) then
+            full = full or {0}
+            full[#full + 1] = lane
+        end
+    end
+    for lane = 1, full and #plan or 0 do
+        local p = plan[lane]
+        if p.drained > 0 and not p.meta[3] then
+            ring(p.P, p.drained)
+        end
+    end
+    return full
+end
+
+local function op_put(keys, argv, passes)
     begin()
     local client, seq, ttl = argv[1], argv[2], argv[4]
     local token = prefix(keys[2]) .. 'put:' .. client
@@ -403,6 +430,10 @@ local function op_put(keys, argv)
             at = at + 2 * n + 7 * n_special
             packs = {}
         end
+    end
+    local full = not passes and find_full(plan)
+    if full then
+        return full
     end
     for lane = 1, #plan do
         write(plan[lane], longest[lane], keys[1])

@@ -53,7 +53,7 @@ local function op_schedule_fire(keys, argv)
     end
     local answer = {0, 0}
     if tonumber(argv[14]) > 0 then
-        local duplicates = op_put({keys[2], keys[3]}, {unpack(argv, 15)})
+        local duplicates = op_put({keys[2], keys[3]}, {unpack(argv, 15)}, true)
         local refused = {}
         for i = 1, #duplicates, 3 do
             refused[duplicates[i + 1]] = true

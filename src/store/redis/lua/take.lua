@@ -366,7 +366,7 @@ local function take_turns(P, lane, levels, ghosts, meta)
 end
 
 local function take(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate', 'ev', 'open')
+    local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'gr', 'big', 'fence', 'v', 'xr', 'gate', 'ev', 'open', 'max')
     check_format(meta[6])
     tell_begin(meta[9])
     if meta[1] or not (meta[2] or meta[8]) then
@@ -394,6 +394,9 @@ local function take(P, lane)
     if n > 0 then
         call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
+        if meta[11] then
+            heed(P, {'~'}) -- there is room
+        end
         call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. concat(meta.known, '\0'), 'PX', ttl)
     end
     if promoted > 0 and not was_idle then
