@@ -124,6 +124,21 @@ static void check_tenants(const struct check *c, const struct ls_memory_queue *q
         find(c, "number of held jobs is wrong", q->name);
 }
 
+/* Numbers without holes up to that of the last; nothing while the stream is off. */
+static void check_events(const struct check *c, const struct ls_memory_queue *q)
+{
+    size_t n = 0;
+    if (q->stream.cap == 0)
+        return;
+    lb_list_each (it, &q->stream.list) {
+        const struct ls_memory_event *e = LB_CONTAINER_OF(it, struct ls_memory_event, in_stream);
+        if (e->e.id != q->stream.last - q->stream.n + 1 + n++)
+            find(c, "numbers of events are missing", q->name);
+    }
+    if (n != q->stream.n || n > q->stream.cap)
+        find(c, "events are more or fewer than counted", q->name);
+}
+
 static void check_queue(const struct check *c, const struct ls_memory_queue *q, int64_t now_ms)
 {
     for (int i = 0; i < LADE_N_STATES; i++)
@@ -137,6 +152,7 @@ static void check_queue(const struct check *c, const struct ls_memory_queue *q, 
     for (const struct ls_memory_lock *l; (l = lb_map_next(&q->locks, &at));)
         check_lock(c, q, l, now_ms);
     check_tenants(c, q, now_ms);
+    check_events(c, q);
     if (q->locks.n != q->expiring.n)
         find(c, "locks by key and by time differ", q->name);
 }

@@ -89,6 +89,38 @@ static void an_event_that_cannot_be_written_fails_no_call(void **state)
     assert_int_equal(srig_count(s, LADE_STATE_DEAD), 20);
 }
 
+static void count_finding(void *ctx, const char *queue, const char *text)
+{
+    (void)queue;
+    *(size_t *)ctx += strstr(text, "event") != NULL;
+}
+
+static void check_finds_what_is_missing_in_a_stream_of_events(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    size_t n = 0;
+    char line[96];
+    lade_events_info info;
+    WANT(0, lq_events_set(s, "q", 1000, &rig.err));
+    srig_put(s, "a", 1);
+    srig_put(s, "b", 1);
+    srig_put(s, "c", 1);
+    WANT(0, s->ops->check(s, count_finding, &n, &rig.err));
+    assert_int_equal(n, 0);
+    WANT(0, s->ops->events_get(s, "q", &info, &rig.err));
+    (void)snprintf(line, sizeof(line), "XDEL %%ns:{q}:ev %llu-1",
+                   (unsigned long long)info.last - 1);
+    (void)srig_ask(line);
+    WANT(0, s->ops->check(s, count_finding, &n, &rig.err));
+    assert_int_equal(n, 1);
+    (void)snprintf(line, sizeof(line), "XDEL %%ns:{q}:ev %llu-1", (unsigned long long)info.last);
+    (void)srig_ask(line);
+    WANT(0, s->ops->check(s, count_finding, &n, &rig.err));
+    assert_int_equal(n, 2); /* what is left has no hole, but is not up to the last */
+    WANT(0, lq_events_set(s, "q", 0, &rig.err));
+}
+
 static void server_that_evicts_is_refused(void **state)
 {
     (void)state;
@@ -442,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SRIG_TEST(full_server_refuses_new_jobs_and_works_off_the_old),
         SRIG_TEST(an_event_that_cannot_be_written_fails_no_call),
+        SRIG_TEST(check_finds_what_is_missing_in_a_stream_of_events),
         SRIG_TEST(server_that_evicts_is_refused),
         SRIG_TEST(foreign_key_stops_a_put_before_anything_is_written),
         SRIG_TEST(foreign_key_stops_a_settle_before_anything_is_written),
