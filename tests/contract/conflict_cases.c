@@ -139,6 +139,20 @@ static void job_with_the_id_of_a_holder_that_is_gone_is_left_alone(void **state)
     assert_body("a", "c");
 }
 
+static void what_comes_after_a_holder_that_is_gone_is_left_alone(void **state)
+{
+    (void)state;
+    struct lq_put next = ct_item("q", "x");
+    assert_put(item_of("a", LADE_UNTIL_TTL, LQ_CONFLICT_KEEP), LADE_DONE, "");
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_DONE);
+    struct lq_store *other = ct_open(); /* that counts anew */
+    int rc = lq_put(other, &next, 1, &ct.err);
+    lq_store_close(other);
+    EXPECT(0, rc);
+    assert_put(item_of("b", LADE_UNTIL_TTL, LQ_CONFLICT_REPLACE), LADE_DUPLICATE, "a");
+    assert_body("x", "x");
+}
+
 static void within_one_call_the_last_wins(void **state)
 {
     (void)state;
@@ -285,6 +299,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(active_holder_is_not_replaced),
     CT_TEST(key_until_ttl_of_an_ended_job_is_a_duplicate),
     CT_TEST(job_with_the_id_of_a_holder_that_is_gone_is_left_alone),
+    CT_TEST(what_comes_after_a_holder_that_is_gone_is_left_alone),
     CT_TEST(within_one_call_the_last_wins),
     CT_TEST(own_id_again_is_a_duplicate_and_replaces_nothing),
     CT_TEST(burst_becomes_one_run_after_the_last),

@@ -125,8 +125,10 @@
     X(JOB_RESULT, "SELECT result FROM job WHERE seq = ?1")                                         \
     /* unique locks */                                                                             \
     X(LOCK_ANY, "SELECT 1 FROM lock LIMIT 1")                                                      \
-    X(LOCK_GET, "SELECT id, expires, job, until, first, trails FROM lock "                         \
-                "WHERE queue = ?1 AND key = ?2")                                                   \
+    /* numbers and ids of jobs come again: its job has all three */                                \
+    X(LOCK_GET, "SELECT id, expires, coalesce((SELECT seq FROM job WHERE seq = lock.job "          \
+                "AND job.queue = lock.queue AND job.id = lock.id AND uniq = key), 0), "            \
+                "until, first, trails FROM lock WHERE queue = ?1 AND key = ?2")                    \
     X(LOCK_SET,                                                                                    \
       "INSERT OR REPLACE INTO lock (queue, key, job, id, until, expires, first, trails) "          \
       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                   \
