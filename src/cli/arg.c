@@ -210,7 +210,10 @@ static bool read_fraction(const char **at, int64_t *out)
     return true;
 }
 
-static bool read_rfc3339(const char *text, int64_t *out)
+#define YEAR_2000 (INT64_C(946684800) * LADE_SECOND)
+
+/* *is_beyond: a time, but of a year that does not fit. */
+static bool read_rfc3339(const char *text, int64_t *out, bool *is_beyond)
 {
     const char *p = text;
     struct tm tm = {0};
@@ -223,7 +226,7 @@ static bool read_rfc3339(const char *text, int64_t *out)
         !read_offset(&p, &offset) || *p)
         return false;
     struct tm asked = tm;
-    if (tm.tm_year < 1970 || tm.tm_year > 2261 || tm.tm_sec > 59)
+    if (tm.tm_sec > 59)
         return false;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
@@ -231,6 +234,9 @@ static bool read_rfc3339(const char *text, int64_t *out)
     /* timegm turns February 30 into March 2; such a day is refused. */
     if (tm.tm_mon + 1 != asked.tm_mon || tm.tm_mday != asked.tm_mday ||
         tm.tm_hour != asked.tm_hour || tm.tm_min != asked.tm_min)
+        return false;
+    *is_beyond = asked.tm_year < 1970 || asked.tm_year > 2261;
+    if (*is_beyond)
         return false;
     int64_t at = (seconds - offset) * LADE_SECOND + fraction;
     *out = LB_MAX(at, 1);
@@ -248,13 +254,33 @@ int cli_arg_time(const char *what, const char *text, int64_t *at, int64_t *in, l
         *in = v;
         return 0;
     }
-    if (text[0] != '+' && read_rfc3339(text, &v)) {
+    bool is_beyond = false;
+    if (text[0] != '+' && read_rfc3339(text, &v, &is_beyond)) {
         *at = v;
         *in = 0;
         return 0;
     }
+    if (is_beyond)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "%s: %.40s is out of range; give a time of the years 1970 to 2261", what,
+                       text);
     return lb_fail(err, LADE_EINVAL, "usage",
                    "%s: '%.40s' is not a time; give 2026-01-31T12:00:00Z or +10m", what, text);
+}
+
+int cli_arg_run_at(const char *what, const char *text, int64_t *at, int64_t *in, lade_err *err)
+{
+    int64_t a = 0, i = 0;
+    int rc = cli_arg_time(what, text, &a, &i, err);
+    if (rc == 0 && a != 0 && a < YEAR_2000)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "%s: %.40s is out of range; give a time of the years 2000 to 2261", what,
+                       text);
+    if (rc == 0) {
+        *at = a;
+        *in = i;
+    }
+    return rc;
 }
 
 int cli_arg_backoff(const char *what, const char *text, lade_backoff *out, lade_err *err)

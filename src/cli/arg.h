@@ -28,6 +28,9 @@ LADE_CHECKED int cli_arg_duration(const char *what, const char *text, struct cli
 /* RFC 3339 (2026-01-31T12:00:00Z, with fraction and offset) into *at, or +10m into *in; the other becomes 0. */
 LADE_CHECKED int cli_arg_time(const char *what, const char *text, int64_t *at, int64_t *in,
                               lade_err *err);
+/* The same for when a job runs: a time before the year 2000 is refused, since no store takes one. */
+LADE_CHECKED int cli_arg_run_at(const char *what, const char *text, int64_t *at, int64_t *in,
+                                lade_err *err);
 /* fixed:5s, exponential:1s, polynomial, polynomial:1s */
 LADE_CHECKED int cli_arg_backoff(const char *what, const char *text, lade_backoff *out,
                                  lade_err *err);

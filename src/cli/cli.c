@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,12 +10,27 @@
 #include "base/err.h"
 #include "cli/text.h"
 
+/* Said, since commands of two namespaces would meet in one file. */
+static void note_no_namespace(const struct cli *c)
+{
+    const char *url = c->url ? c->url : getenv("LADE_URL");
+    bool is_file = !url || !*url || strncmp(url, "sqlite:", 7) == 0 || !strchr(url, ':');
+    if (c->namespace_ && is_file)
+        cli_note(c,
+                 "--namespace %s: without effect, a file has one namespace; give each a --url "
+                 "of its own",
+                 c->namespace_);
+}
+
 int cli_connect(struct cli *c, const lade_options *opts, lade_err *err)
 {
     /* Who only looks at jobs can look at those of any size. */
     lade_options o = opts ? *opts : (lade_options){.payload_max = LADE_PAYLOAD_MAX_HARD};
     o.namespace_ = c->namespace_;
-    return lade_open(&c->q, c->url, &o, err);
+    int rc = lade_open(&c->q, c->url, &o, err);
+    if (rc == 0)
+        note_no_namespace(c);
+    return rc;
 }
 
 int cli_look(struct cli *c, lade_err *err)

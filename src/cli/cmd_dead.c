@@ -8,12 +8,14 @@
 #include "base/err.h"
 #include "cli/commands.h"
 #include "cli/deadopt.h"
+#include "cli/limit_opts.h"
 #include "cli/out.h"
 #include "cli/text.h"
 #include "cli/view.h"
 
-#define STEP 1000
-#define PAGE 100
+#define STEP     1000
+#define PAGE     100
+#define RATE_MAX 1000000
 
 struct dead {
     struct cli_dead_filter filter; /* first: CLI_DEAD_FILTER_OPTS */
@@ -244,13 +246,20 @@ static enum cli_exit run_purge(struct cli *c, void *values, char **args, int n_a
     return run_steps(c, values, purge_step, LADE_DEAD_REMOVE, "removed");
 }
 
+static int set_rate(void *values, const char *text, lade_err *err)
+{
+    struct dead *d = values;
+    return cli_rate_a_second("--rate", text, RATE_MAX, &d->rate, err);
+}
+
 #define AT(member) offsetof(struct dead, member)
 
 static const struct cli_opt redrive_opts[] = {
     {"limit", 'l', CLI_OPT_INT, AT(limit), "N", "at most so many, the oldest first (default all)",
      1, INT64_MAX, NULL},
     CLI_DEAD_FILTER_OPTS,
-    {"rate", 0, CLI_OPT_INT, AT(rate), "N", "at most so many a second", 1, 1000000, NULL},
+    {"rate", 0, CLI_OPT_CALL, 0, "N|N/PERIOD", "at most so many a second, or as 100/1s", 0, 0,
+     set_rate},
     {"canary", 0, CLI_OPT_INT, AT(canary), "N",
      "so many first, and the rest only when none of them fails of the same again", 1,
      LADE_DEAD_CANARY_MAX, NULL},
@@ -264,7 +273,8 @@ static const struct cli_opt purge_opts[] = {
     {"limit", 'l', CLI_OPT_INT, AT(limit), "N", "at most so many, the oldest first (default all)",
      1, INT64_MAX, NULL},
     CLI_DEAD_FILTER_OPTS,
-    {"rate", 0, CLI_OPT_INT, AT(rate), "N", "at most so many a second", 1, 1000000, NULL},
+    {"rate", 0, CLI_OPT_CALL, 0, "N|N/PERIOD", "at most so many a second, or as 100/1s", 0, 0,
+     set_rate},
 };
 
 const struct cli_command cli_dead_redrive = {
@@ -276,7 +286,7 @@ const struct cli_command cli_dead_redrive = {
         "how many. With a filter, a rate or a canary it is about the deaths before one moment, which stderr names: the "
         "same command with --before goes on where one was interrupted. Exit 6 when it stopped by --canary or --stop-on.",
     .examples = "  lade dead redrive -q mail\n  lade dead redrive --dry-run\n"
-                "  lade dead redrive --class 3679bbf5ab98 --canary 5 --rate 100 --stop-on 20",
+                "  lade dead redrive --class 3679bbf5ab98 --canary 5 --rate 100/1s --stop-on 20",
     .opts = redrive_opts,
     .n_opts = LB_ARRAY_LEN(redrive_opts),
     .size = sizeof(struct dead),

@@ -46,7 +46,7 @@ static int set_at(void *values, const char *text, lade_err *err)
 {
     struct enqueue *e = values;
     e->at_given = true;
-    return cli_arg_time("--at", text, &e->at, &e->at_in, err);
+    return cli_arg_run_at("--at", text, &e->at, &e->at_in, err);
 }
 
 static int set_in(void *values, const char *text, lade_err *err)

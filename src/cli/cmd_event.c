@@ -1,7 +1,9 @@
 /* lade events: what happens in queues, as it happens; lade queue events: whether that is kept */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "base/buf.h"
@@ -11,7 +13,8 @@
 #include "cli/text.h"
 #include "cli/view.h"
 
-#define PAGE 500
+#define PAGE       500
+#define AWAY_PAUSE (LADE_SECOND / 2)
 
 static const struct cli_column event_columns[] = {
     {"ID", "id", CLI_CELL_TEXT, true, false},
@@ -149,6 +152,35 @@ static int print_batch(struct cli *c, struct cli_out *out, const lade_event *e, 
     return fflush(stdout) == 0 ? 0 : -LADE_EIO;
 }
 
+static void sleep_for(int64_t ns)
+{
+    struct timespec t = {ns / LADE_SECOND, ns % LADE_SECOND};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        ;
+}
+
+/* lade_tail_next that, when following, outlasts a store that goes away; the tail stays where it was. */
+static int next_events(struct cli *c, lade_tail *t, const struct events *ev, size_t max,
+                       const lade_event **e, size_t *n, lade_err *err)
+{
+    bool is_away = false;
+    for (;;) {
+        /* While it is away the calls do not wait for events, so that it is told when it is back. */
+        int rc = lade_tail_next(t, max, ev->follow && !is_away ? LADE_FOREVER : 0, e, n, err);
+        bool was_away = is_away;
+        is_away = ev->follow && rc == -LADE_EUNAVAILABLE;
+        if (is_away && !was_away)
+            cli_note(c, "%s; going on when it is back", err->text);
+        else if (was_away && !is_away && rc >= 0)
+            cli_note(c, "the store is back");
+        if (is_away)
+            sleep_for(AWAY_PAUSE);
+        else if (!was_away || rc != LADE_TIMEOUT)
+            return rc;
+        lb_err_clear(err);
+    }
+}
+
 /* 0 at the end, LADE_WRONG_STATE when nothing is on, or a failure. */
 static int read_all(struct cli *c, lade_tail *t, const struct events *ev, struct cli_out *out,
                     lade_err *err)
@@ -157,8 +189,7 @@ static int read_all(struct cli *c, lade_tail *t, const struct events *ev, struct
     while (left > 0) {
         const lade_event *e = NULL;
         size_t n = 0;
-        int rc = lade_tail_next(t, (size_t)LB_MIN(left, PAGE), ev->follow ? LADE_FOREVER : 0, &e,
-                                &n, err);
+        int rc = next_events(c, t, ev, (size_t)LB_MIN(left, PAGE), &e, &n, err);
         if (rc == LADE_TIMEOUT)
             return 0;
         if (rc == LADE_MISSED) {
@@ -230,7 +261,7 @@ const struct cli_command cli_events = {
     .args = "",
     .about =
         "Shows what happened to jobs. Queues keep that when lade queue events has turned it on. "
-        "Each event has an id; --from goes on behind it. When events fell off the cap before they were read, stderr says so.",
+        "Each event has an id; --from goes on behind it. When events fell off the cap before they were read, stderr says so. --follow outlasts a store that goes away.",
     .examples = "  lade events --follow\n  lade events -q mail --from 1790000000000123 -o ndjson",
     .opts = events_opts,
     .n_opts = LB_ARRAY_LEN(events_opts),

@@ -428,36 +428,68 @@ static enum cli_exit act_on(struct cli *c, enum lade_flow_verb verb, const char 
     return CLI_OK;
 }
 
+static const struct cli_column act_columns[] = {
+    {"ID", "id", CLI_CELL_TEXT, false, false},
+    {"VERB", "verb", CLI_CELL_TEXT, false, false},
+    {"RESULT", "result", CLI_CELL_TEXT, false, false},
+    {"DRY RUN", "dry_run", CLI_CELL_TEXT, false, false},
+};
+
+/* TSV has a line for each id; `list` is only begun for it. */
+static void list_act(const struct cli *c, struct cli_out *list, const char *id, int outcome)
+{
+    struct cli_row row;
+    if (c->format != CLI_TSV || outcome < 0)
+        return;
+    cli_row_init(&row);
+    cli_row_text(&row, "id", id);
+    cli_row_text(&row, "verb", c->command->verb);
+    cli_row_text(&row, "result", lade_result_name(outcome));
+    cli_row_bool(&row, "dry_run", c->dry_run);
+    cli_out_row(list, &row);
+}
+
+/* The end of the list, or in JSON what was done in all. */
+static int print_acts(const struct cli *c, struct cli_out *list, uint64_t done, lade_err *err)
+{
+    struct cli_row row;
+    if (c->format == CLI_TSV)
+        return cli_out_end(list, err);
+    if (!cli_out_is_json(c))
+        return 0;
+    cli_row_init(&row);
+    cli_row_text(&row, "verb", c->command->verb);
+    cli_row_bool(&row, "dry_run", c->dry_run);
+    cli_row_u64(&row, "done", done);
+    return cli_out_object(c, &row, err);
+}
+
 static enum cli_exit run_act(struct cli *c, enum lade_flow_verb verb, char **args, int n_args)
 {
     static const char *const words[] = {"cancelled", "set going again", "removed"};
 
     struct cli_fold fold = {0};
     struct cli_ids ids;
-    struct cli_row row;
+    struct cli_out list = {0};
     lade_id id;
-    lade_err err = {0};
+    lade_err err = {0}, print_err = {0};
     size_t n = 0;
     int outcome = 0;
     int rc = cli_look(c, &err);
     if (rc < 0)
         return cli_complain(&err);
     cli_ids_init(&ids, args, n_args);
+    if (c->format == CLI_TSV)
+        cli_out_begin(&list, c, act_columns, LB_ARRAY_LEN(act_columns));
     rc = cli_ids_next(&ids, &id, 1, &n, &err);
     while (rc == 0 && n > 0 && outcome >= 0) {
         cli_fold_add(&fold, act_on(c, verb, id.text, &outcome));
+        list_act(c, &list, id.text, outcome);
         rc = cli_ids_next(&ids, &id, 1, &n, &err);
     }
     cli_ids_fini(&ids);
-    if (cli_out_is_json(c)) {
-        lade_err print_err = {0};
-        cli_row_init(&row);
-        cli_row_text(&row, "verb", c->command->verb);
-        cli_row_bool(&row, "dry_run", c->dry_run);
-        cli_row_u64(&row, "done", fold.n_ok);
-        if (cli_out_object(c, &row, &print_err) < 0)
-            return cli_complain(&print_err);
-    }
+    if (print_acts(c, &list, fold.n_ok, &print_err) < 0)
+        return cli_complain(&print_err);
     cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
              words[verb]);
     return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);

@@ -23,7 +23,8 @@ static const struct cli_column key_columns[] = {
     {"ORDER", "order", CLI_CELL_TEXT, false, false},
 };
 
-static void make_row(struct cli_row *r, const lade_key_info *k)
+/* `rate` is for people; programs read its numbers. */
+static void make_row(const struct cli *c, struct cli_row *r, const lade_key_info *k)
 {
     cli_row_init(r);
     cli_row_bytes(r, "key", k->key, SIZE_MAX);
@@ -35,14 +36,15 @@ static void make_row(struct cli_row *r, const lade_key_info *k)
     cli_row_bool(r, "paused", k->paused);
     cli_row_time(r, "until", k->until);
     cli_row_int(r, "latency_ms", k->latency / LADE_MILLISECOND);
-    if (k->limit.concurrency > 0)
-        cli_row_int(r, "concurrency", k->limit.concurrency);
-    else
-        cli_row_text(r, "concurrency", NULL);
-    cli_row_text(r, "rate", cli_limit_rate_text(&k->limit.rate).text);
-    cli_row_int(r, "weight", k->limit.weight);
-    cli_row_text(r, "order", cli_limit_order_text(k->limit.order));
+    cli_limit_row(r, "", &k->limit, true);
+    if (!cli_out_is_json(c)) {
+        cli_row_text(r, "rate", cli_limit_rate_text(&k->limit.rate).text);
+        cli_row_text(r, "order", cli_limit_order_text(k->limit.order));
+    }
     cli_limit_row(r, "own_", &k->own, true);
+    /* "none" for this key, which null cannot say */
+    cli_row_bool(r, "own_concurrency_lifted", k->own.concurrency == LADE_LIMIT_NONE);
+    cli_row_bool(r, "own_rate_lifted", k->own.rate.count == LADE_LIMIT_NONE);
 }
 
 static enum cli_exit complain(const struct cli *c, const char *key, int rc, const lade_err *err)
@@ -84,7 +86,7 @@ static int list_keys(struct cli *c, struct cli_out *out, lade_err *err)
             return rc;
         for (size_t i = 0; i < n; i++) {
             struct cli_row row;
-            make_row(&row, &keys[i]);
+            make_row(c, &row, &keys[i]);
             cli_out_row(out, &row);
         }
         lade_free(keys);
@@ -134,7 +136,7 @@ static enum cli_exit print_key(struct cli *c, const char *key)
     int rc = lade_key_get(c->q, c->queue, (lade_bytes){key, strlen(key)}, &info, &err);
     if (rc != 0)
         return complain(c, key, rc, &err);
-    make_row(&row, info);
+    make_row(c, &row, info);
     lade_free(info);
     if (c->format == CLI_TABLE) {
         cli_out_begin(&out, c, key_columns, LB_ARRAY_LEN(key_columns));
@@ -280,8 +282,8 @@ static const struct cli_opt limit_opts[] = {
      NULL},
     {"burst", 0, CLI_OPT_TEXT, AT(burst), "N", "how many of them at once (default N of the rate)",
      0, 0, NULL},
-    {"weight", 0, CLI_OPT_TEXT, AT(weight), "N", "turns beside others' one (default 1)", 0, 0,
-     NULL},
+    {"weight", 0, CLI_OPT_TEXT, AT(weight), "N|default", "turns beside others' one (default 1)", 0,
+     0, NULL},
     {"order", 0, CLI_OPT_TEXT, AT(order), "any|fifo|default", "fifo: one at a time, in order", 0, 0,
      NULL},
 };

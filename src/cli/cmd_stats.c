@@ -37,9 +37,11 @@ static void make_row(struct cli_row *r, const lade_queue_info *q)
 {
     cli_row_init(r);
     cli_row_text(r, "queue", q->name);
+    cli_row_text(r, "status", q->paused ? "paused" : "open");
     cli_row_bool(r, "paused", q->paused);
     for (int s = 0; s < LADE_N_STATES; s++)
         cli_row_u64(r, lade_state_name((enum lade_state)s), q->count[s]);
+    cli_row_u64(r, "held", q->held);
     cli_row_u64(r, "total_enqueued", q->total_enqueued);
     cli_row_u64(r, "total_completed", q->total_completed);
     cli_row_u64(r, "total_failed", q->total_failed);
@@ -52,6 +54,7 @@ static void add_to_sum(lade_queue_info *sum, const lade_queue_info *q)
 {
     for (int s = 0; s < LADE_N_STATES; s++)
         sum->count[s] += q->count[s];
+    sum->held += q->held;
     sum->total_enqueued += q->total_enqueued;
     sum->total_completed += q->total_completed;
     sum->total_failed += q->total_failed;

@@ -59,6 +59,26 @@ static int read_rate(const char *name, const char *text, bool of_key, lade_rate 
     return rc;
 }
 
+int cli_rate_a_second(const char *name, const char *text, int64_t max, int64_t *out, lade_err *err)
+{
+    lade_rate r = {.period = LADE_SECOND};
+    bool is_plain = !strchr(text, '/');
+    struct cli_range range = {1, is_plain ? max : INT64_MAX / LADE_SECOND};
+    int rc = is_plain ? cli_arg_int(name, text, range, &r.count, err)
+                      : read_rate(name, text, false, &r, err);
+    if (rc < 0)
+        return rc;
+    bool is_in_range = r.count <= range.max && r.period > 0;
+    int64_t a_second = is_in_range ? r.count * LADE_SECOND / r.period : 0;
+    if (a_second < 1 || a_second > max || r.count * LADE_SECOND % r.period != 0)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "%s: '%.40s' is not a whole number a second from 1 to %lld; give N, or "
+                       "COUNT/PERIOD as 100/1s or 600/1m",
+                       name, text, (long long)max);
+    *out = a_second;
+    return 0;
+}
+
 static int read_order(const char *name, const char *text, enum lade_key_order *out, lade_err *err)
 {
     static const char *const names[] = {"default", "any", "fifo"};
@@ -71,6 +91,15 @@ static int read_order(const char *name, const char *text, enum lade_key_order *o
     }
     return lb_fail(err, LADE_EINVAL, "usage", "%s: '%.40s' is unknown; give any, fifo or default",
                    name, text);
+}
+
+/* As "none": a key has a weight of its own or 1. */
+static bool is_default_weight(const char *text, int64_t *out)
+{
+    if (strcmp(text, "default") != 0)
+        return false;
+    *out = 0;
+    return true;
 }
 
 int cli_limit_read(const struct cli_limit_opts *o, const char *prefix, bool of_key,
@@ -89,7 +118,8 @@ int cli_limit_read(const struct cli_limit_opts *o, const char *prefix, bool of_k
     if (rc == 0 && o->burst)
         rc = cli_arg_int(name_of(prefix, "burst").text, o->burst, (struct cli_range){1, INT64_MAX},
                          &l.rate.burst, err);
-    if (rc == 0 && o->weight && !read_word(o->weight, false, &l.weight))
+    if (rc == 0 && o->weight && !read_word(o->weight, false, &l.weight) &&
+        !is_default_weight(o->weight, &l.weight))
         rc = cli_arg_int(name_of(prefix, "weight").text, o->weight,
                          (struct cli_range){1, LADE_LIMIT_WEIGHT_MAX}, &l.weight, err);
     if (rc == 0 && o->order)
@@ -128,10 +158,8 @@ const char *cli_limit_order_text(enum lade_key_order order)
 
 static void add_number(struct cli_row *r, const char *name, int64_t n)
 {
-    if (n == 0)
+    if (n <= 0)
         cli_row_text(r, name, NULL);
-    else if (n < 0)
-        cli_row_text(r, name, "none");
     else
         cli_row_int(r, name, n);
 }
@@ -141,9 +169,10 @@ void cli_limit_row(struct cli_row *r, const char *prefix, const lade_limit *limi
     char name[40];
 #define NAME(what) ((void)snprintf(name, sizeof(name), "%s%s", prefix, (what)), name)
     add_number(r, NAME("concurrency"), limit->concurrency);
+    bool has_rate = limit->rate.count > 0;
     add_number(r, NAME("rate_count"), limit->rate.count);
-    cli_row_int(r, NAME("rate_period_ms"), limit->rate.period / LADE_MILLISECOND);
-    cli_row_int(r, NAME("rate_burst"), limit->rate.burst);
+    add_number(r, NAME("rate_period_ms"), has_rate ? limit->rate.period / LADE_MILLISECOND : 0);
+    add_number(r, NAME("rate_burst"), has_rate ? limit->rate.burst : 0);
     if (!of_keys)
         return;
     add_number(r, NAME("weight"), limit->weight);

@@ -20,6 +20,12 @@ LADE_CHECKED int cli_bound_read(const struct cli_bound_opts *o, lade_bound *boun
 /* Reads the bound of a queue and adds max_jobs (null: none) and on_full to the row. */
 LADE_CHECKED int cli_bound_row(struct cli *c, const char *queue, struct cli_row *r, lade_err *err);
 
+/*
+ * N, or COUNT/PERIOD as the other rates, into whole jobs a second of 1 to max. `name` (with its dashes) is the option in errors.
+ */
+LADE_CHECKED int cli_rate_a_second(const char *name, const char *text, int64_t max, int64_t *out,
+                                   lade_err *err);
+
 bool cli_limit_is_said(const struct cli_limit_opts *o);
 /*
  * Puts what was said into *limit, which is what was set before. `prefix` is put before the names of options in errors ("key-" of
@@ -36,7 +42,10 @@ struct cli_limit_text {
 struct cli_limit_text cli_limit_rate_text(const lade_rate *r);
 struct cli_limit_text cli_limit_number_text(int64_t n);
 const char *cli_limit_order_text(enum lade_key_order order);
-/* Adds PREFIXconcurrency, PREFIXrate {count, period_ms, burst} or null, and for keys PREFIXweight and PREFIXorder. */
+/*
+ * Adds PREFIXconcurrency, PREFIXrate_count, PREFIXrate_period_ms and PREFIXrate_burst, and for keys PREFIXweight and PREFIXorder.
+ * null is what is not limited or not said.
+ */
 void cli_limit_row(struct cli_row *r, const char *prefix, const lade_limit *limit, bool of_keys);
 
 #endif

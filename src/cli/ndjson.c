@@ -165,7 +165,7 @@ static int read_at(struct cli_ndjson *j, const char *name, json_t *v, lade_err *
 {
     if (!json_is_string(v))
         return fail_type(name, "a time in a string, as \"2026-01-31T12:00:00Z\"", err);
-    return cli_arg_time("\"at\"", json_string_value(v), &j->spec.at, &j->spec.in, err);
+    return cli_arg_run_at("\"at\"", json_string_value(v), &j->spec.at, &j->spec.in, err);
 }
 
 static int read_priority(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)

@@ -69,7 +69,11 @@ static void dead_are_classed_listed_and_redriven_by_class(void **state)
     RUN(&r, "dead", "redrive", "--where", "kind=mail", "--dry-run", "-o", "tsv");
     assert_code(&r, 0);
     assert_string_equal(r.out, "done\n4\n");
-    RUN(&r, "dead", "redrive", "--class", class_id, "--limit", "3", "-o", "json");
+    RUN(&r, "dead", "redrive", "--rate", "3/2s");
+    assert_code(&r, 2);
+    assert_says(r.err, "--rate: '3/2s' is not a whole number a second");
+    RUN(&r, "dead", "redrive", "--class", class_id, "--limit", "3", "--rate", "60000/1m", "-o",
+        "json");
     assert_code(&r, 0);
     json_t *o = run_json(&r);
     assert_int_equal(json_int_at(o, "done"), 3);

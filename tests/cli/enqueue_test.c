@@ -254,6 +254,8 @@ static void a_namespace_is_a_store_of_its_own_on_redis(void **state)
     struct cli_run r = {0};
     RUN(&r, "enqueue", "-k", "k", "--id", "x", "-n", "other");
     assert_code(&r, 0);
+    if (!is_redis())
+        assert_says(r.err, "a file has one namespace");
     RUN(&r, "job", "show", "x", "--namespace", "other");
     assert_code(&r, 0);
     RUN(&r, "job", "show", "x");

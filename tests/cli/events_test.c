@@ -184,6 +184,32 @@ static void a_follower_ends_by_a_signal(void **state)
     assert_int_equal(end_lade(&p), 128 + 15);
 }
 
+/* The server is of this test, so that it can die and come back with what it had. */
+static void a_follower_outlasts_a_store_that_goes_away(void **state)
+{
+    (void)state;
+
+    static const char *const keep[] = {"--appendonly", "yes", NULL};
+
+    struct ts_redis redis = {0};
+    struct ts_proc p = {0};
+    assert_true(ts_redis_start(&redis, &(struct ts_redis_opts){.args = keep}));
+    CODE(0, "queue", "events", "pics", "on", "-u", redis.url);
+    START(&p, "events", "--follow", "--from", "start", "-q", "pics", "-o", "ndjson", "--limit", "2",
+          "-u", redis.url);
+    CODE(0, "enqueue", "-k", "k", "-q", "pics", "--id", "first", "-u", redis.url);
+    assert_true(TS_UNTIL(CLI_RUN_DEADLINE, strstr(log_text(), "\"first\"") != NULL));
+    ts_redis_kill(&redis);
+    assert_true(TS_UNTIL(CLI_RUN_DEADLINE, strstr(log_text(), "going on when it is back")));
+    assert_true(ts_redis_again(&redis));
+    CODE(0, "enqueue", "-k", "k", "-q", "pics", "--id", "second", "-u", redis.url);
+    assert_true(ts_proc_wait(&p, CLI_RUN_DEADLINE));
+    assert_int_equal(ts_proc_code(&p), 0);
+    assert_says(log_text(), "\"second\"");
+    assert_says(log_text(), "the store is back");
+    ts_redis_stop(&redis);
+}
+
 /* chasqui 50 */
 static void job_wait_says_how_the_job_ended(void **state)
 {
@@ -291,6 +317,7 @@ int main(int argc, char **argv)
         ON_STORE(a_reader_is_told_what_fell_off_the_cap),
         ON_STORE(a_follower_sees_what_other_processes_do),
         ON_STORE(a_follower_ends_by_a_signal),
+        ON_STORE(a_follower_outlasts_a_store_that_goes_away),
         ON_STORE(job_wait_says_how_the_job_ended),
         ON_STORE(job_wait_is_ended_by_the_worker_of_another_process),
         ON_STORE(job_logs_pages_from_both_ends),

@@ -102,8 +102,11 @@ static void whole_workflows_are_cancelled_retried_and_removed(void **state)
     RUN(&r, "flow", "cancel", id.text, "--dry-run");
     assert_code(&r, 0);
     assert_state(id.text, "running");
-    RUN(&r, "flow", "cancel", id.text, "nosuch");
+    RUN(&r, "flow", "cancel", id.text, "nosuch", "-o", "tsv");
     assert_code(&r, 6);
+    assert_says(r.out, "id\tverb\tresult\tdry_run\n");
+    assert_says(r.out, "\tcancel\tLADE_DONE\tno\n");
+    assert_says(r.out, "nosuch\tcancel\t");
     assert_says(r.err, "nosuch: no such workflow");
     assert_state(id.text, "cancelled");
     RUN(&r, "flow", "cancel", id.text);

@@ -436,6 +436,8 @@ static void stats_and_doctor_speak_every_format(void **state)
     RUN(&r, "stats", "--watch", "--count", "2", "-o", "ndjson");
     assert_code(&r, 0);
     assert_int_equal(count_lines(r.out), 2);
+    assert_says(r.out, "\"held\":0");
+    assert_says(r.out, "\"status\":\"open\"");
     RUN(&r, "stats", "--watch=1", "--count", "1", "-o", "tsv");
     assert_code(&r, 0);
     assert_int_equal(count_lines(r.out), 3);

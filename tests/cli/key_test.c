@@ -28,10 +28,30 @@ static void limits_are_set_shown_and_obeyed(void **state)
     assert_int_equal(json_integer_value(json_object_get(o, "rate_count")), 100);
     assert_int_equal(json_integer_value(json_object_get(o, "rate_burst")), 100);
     assert_int_equal(json_integer_value(json_object_get(o, "key_concurrency")), 2);
+    assert_true(json_is_null(json_object_get(o, "key_rate_count")));
+    assert_true(json_is_null(json_object_get(o, "key_rate_period_ms")));
     json_decref(o);
     run_free(&r);
 
-    RUN(&r, "key", "limit", "mail", "acme", "--weight", "3", "--order", "fifo");
+    RUN(&r, "key", "limit", "mail", "acme", "--weight", "3", "--rate", "none", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "weight"), 3);
+    assert_null(json_object_get(o, "rate"));
+    assert_true(json_is_null(json_object_get(o, "rate_count")));
+    assert_true(json_is_null(json_object_get(o, "own_rate_count")));
+    assert_true(json_is_true(json_object_get(o, "own_rate_lifted")));
+    json_decref(o);
+    RUN(&r, "key", "limit", "mail", "acme", "--weight", "default", "--rate", "5/1s", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_int_equal(json_int_at(o, "weight"), 1);
+    assert_int_equal(json_int_at(o, "rate_count"), 5);
+    assert_int_equal(json_int_at(o, "rate_period_ms"), 1000);
+    assert_true(json_is_null(json_object_get(o, "own_weight")));
+    json_decref(o);
+    RUN(&r, "key", "limit", "mail", "acme", "--weight", "3", "--order", "fifo", "--rate",
+        "default");
     assert_code(&r, 0);
     run_free(&r);
     RUN(&r, "key", "pause", "mail", "bolt");

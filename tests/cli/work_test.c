@@ -424,7 +424,8 @@ static void bad_worker_options_are_refused(void **state)
         {{"work", "--exec", "true", "--keep-completed", "5,1h"}, "--keep-completed"},
         {{"enqueue", "-k", "k", "-p", "a", "-p", "b"}, "--payload: given twice"},
         {{"enqueue", "-k", "k", "--in", "5us"}, "--in"},
-        {{"enqueue", "-k", "k", "--at", "1999-12-31T00:00:00Z"}, "2000"},
+        {{"enqueue", "-k", "k", "--at", "1999-12-31T00:00:00Z"}, "out of range; give a time"},
+        {{"enqueue", "-k", "k", "--at", "9999-12-31T23:59:59Z"}, "out of range; give a time"},
     };
 
     struct cli_run r = {0};
