@@ -72,7 +72,7 @@ static void bad_files_are_refused_with_the_place(void **state)
         const char *text, *says;
     } bad[] = {
         {"[]", "not an object"},
-        {"{\"kind\":\"a\"}", "no \"chain\""},
+        {"{\"name\":\"a\"}", "no \"chain\""},
         {"{\"chain\":{}}", "array"},
         {"{\"chain\":[1]}", "chain[0]: a step must be"},
         {"{\"chain\":[{\"kind\":\"a\"},{\"kinf\":\"b\"}]}", "chain[1]: \"kinf\""},
