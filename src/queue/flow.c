@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "queue/client.h"
 #include "queue/flow_build.h"
+#include "queue/flow_store.h"
 #include "queue/names.h"
 
 const char *lade_flow_state_name(enum lade_flow_state state)

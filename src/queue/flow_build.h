@@ -12,6 +12,7 @@
 #define LADE_QUEUE_FLOW_BUILD_H
 
 #include "base/buf.h"
+#include "queue/flow_store.h"
 #include "queue/store.h"
 
 struct lq_flow_plan {

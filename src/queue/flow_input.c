@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/flow.h"
+#include "queue/flow_store.h"
 #include "queue/worker.h"
 
 #define PIECE 256 /* inputs of one trip */

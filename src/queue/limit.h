@@ -24,6 +24,7 @@
 #ifndef LADE_QUEUE_LIMIT_H
 #define LADE_QUEUE_LIMIT_H
 
+#include "queue/key_store.h"
 #include "queue/store.h"
 
 #define LQ_STRIDE      (INT64_C(1) << 20)

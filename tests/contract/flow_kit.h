@@ -8,6 +8,7 @@
 #define LADE_TESTS_CONTRACT_FLOW_KIT_H
 
 #include "contract.h"
+#include "queue/flow_store.h"
 
 /* In ct.arena; policy FAIL for all. */
 struct lq_flow fl_draw(const char *id, const char *nodes);

@@ -3,6 +3,7 @@
 #define LADE_TESTS_CONTRACT_KEY_KIT_H
 
 #include "contract.h"
+#include "queue/key_store.h"
 
 /* Ends the test at once on a store that has no keys; what is then not held is said by the op table itself. */
 #define KY_NEEDS_KEYS()                     \

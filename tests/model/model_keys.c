@@ -1,5 +1,6 @@
 /* model_keys.c - keys and limits: drawing them, and comparing what both sides know of keys */
 #include "model_ops.h"
+#include "queue/key_store.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "queue/flow.h"
+#include "queue/flow_store.h"
 #include "store/memory/memory_home.h"
 
 struct ls_memory_step {

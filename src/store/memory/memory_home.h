@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "queue/bound.h"
 #include "queue/event.h"
+#include "queue/key_store.h"
 #include "queue/limit.h"
 #include "queue/store.h"
 #include "rt/seam.h"

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/flow_store.h"
 #include "store/memory/memory_flow.h"
 #include "store/memory/memory_ops.h"
 

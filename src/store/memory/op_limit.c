@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/key_store.h"
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "queue/flow.h"
+#include "queue/flow_store.h"
 #include "store/redis/store_inner.h"
 
 /* One script with the set of queues as its key. */

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "queue/key_store.h"
 #include "queue/limit.h"
 #include "store/redis/store_inner.h"
 

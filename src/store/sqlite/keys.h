@@ -7,6 +7,7 @@
 #ifndef LADE_SQLITE_KEYS_H
 #define LADE_SQLITE_KEYS_H
 
+#include "queue/key_store.h"
 #include "queue/limit.h"
 #include "store/sqlite/take.h"
 #include "store/sqlite/tx.h"

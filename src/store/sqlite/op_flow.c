@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "queue/flow_store.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/sqlite_impl.h"
 

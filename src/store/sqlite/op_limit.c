@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "queue/key_store.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
