@@ -59,6 +59,48 @@ static void settle_got(size_t from, size_t n, enum lq_to to, int outcome)
         assert_int_equal(it[i].outcome, outcome);
 }
 
+/* As the engine writes them: version 1, level, an array that begins with the kind. Stores may look at that (lq_body_kind). */
+static struct lb_slice body_with_kind(size_t place)
+{
+    return lb_slice_str(ct_format("\x01"
+                                  "4"
+                                  "\x91\xa4"
+                                  "mail%zu",
+                                  place));
+}
+
+static void expect_body(struct lb_mut body, size_t place)
+{
+    struct lb_slice want = body_with_kind(place);
+    assert_int_equal(body.n, want.n);
+    assert_memory_equal(body.p, want.p, want.n);
+}
+
+/* The first of a batch and those behind it alike, whether it is the queue's first batch or not, and with events on as well. */
+static void body_of_a_job_that_leaves_its_batch_is_whole(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    for (unsigned round = 0; round < 4; round++) {
+        if (round == 2)
+            EXPECT(0, lq_events_set(ct.s, "q", 100, &ct.err));
+        struct lq_put item[5];
+        for (size_t i = 0; i < LB_ARRAY_LEN(item); i++) {
+            item[i] = fresh_item(round, i, LQ_LEVEL_DEFAULT);
+            item[i].body = body_with_kind(i);
+        }
+        ct_put(item, LB_ARRAY_LEN(item));
+        expect_body(ct_row("q", id_at(round, 0))->body, 0);
+        assert_int_equal(ct_take("w", "q", 5), 5);
+        settle_got(0, 5, LQ_TO_READY,
+                   LADE_DONE); /* each is alone from here on; the last handed back is first */
+        assert_int_equal(ct_take("w", "q", 5), 5);
+        for (size_t i = 0; i < 5; i++)
+            expect_body(ct.got.job[i].body, 4 - i);
+        settle_got(0, 5, LQ_TO_COMPLETED, LADE_DONE);
+    }
+}
+
 static void expect_counts(size_t ready, size_t active, size_t completed)
 {
     assert_int_equal(ct_count("q", LADE_STATE_READY), ready);
@@ -416,6 +458,7 @@ static void pages_go_on_within_a_batch_that_shrinks(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    CT_TEST(body_of_a_job_that_leaves_its_batch_is_whole),
     CT_TEST(batch_is_taken_in_parts_and_in_order),
     CT_TEST(bytes_of_a_batch_are_the_takers_to_change),
     CT_TEST(jobs_of_a_batch_are_known_in_every_state),

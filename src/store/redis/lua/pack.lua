@@ -146,6 +146,7 @@ local function body_of(P, p, i)
     local first, n = v[1], v[#v - 2] + v[#v - 1] - v[1]
     local k = i - first
     local from, to = struct.unpack('<I4I4', call('GETRANGE', key, 4 + 4 * k, 11 + 4 * k))
+    from = k > 0 and from or 0 -- what stands before the first end is not an end
     return call('GETRANGE', key, 8 + 4 * n + from, 6 + 4 * n + to)
 end
 
