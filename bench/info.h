@@ -21,7 +21,8 @@ struct bn_usage {
     double cpu_s;      /* used_cpu_user + used_cpu_sys */
     uint64_t commands; /* calls of all commands but INFO, those of scripts too */
     uint64_t memory;   /* used_memory */
-    uint64_t reads;    /* total_reads_processed: what clients sent, however many commands a script makes of it */
+    uint64_t
+        reads; /* total_reads_processed: what clients sent, however many commands a script makes of it */
 };
 
 /* A socket to the server of this URL; -1 when there is none. */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "bench/expr.h"
 #include "base/hdr.h"
+#include "bench/expr.h"
 #include "bench/runner.h"
 #include "bench/stats.h"
 #include "bench/units.h"

@@ -42,8 +42,8 @@ static int set_json(void *values, const char *text, lade_err *err)
 
 const struct cli_opt cli_globals[] = {
     {"url", 'u', CLI_OPT_TEXT, AT(url), "URL",
-     "sqlite:PATH, redis://, rediss://, unix://, resque:// (default: env LADE_URL, else a file of yours)", 0,
-     0, NULL},
+     "sqlite:PATH, redis://, rediss://, unix://, resque:// (default: env LADE_URL, else a file of yours)",
+     0, 0, NULL},
     {"namespace", 'n', CLI_OPT_TEXT, AT(namespace_), "NAME", "first part of every Redis key", 0, 0,
      NULL},
     {"queue", 'q', CLI_OPT_TEXT, AT(queue), "QUEUE", "only this queue", 0, 0, NULL},

@@ -25,7 +25,8 @@ const char *ts_wire_arg(const char *p, size_t n, size_t i, size_t *out);
  * ("-- take.lua - ..."). Those beyond the table stay nameless. */
 #define TS_WIRE_SHA         40
 #define TS_WIRE_SCRIPTS_MAX 128
-#define TS_WIRE_LIBRARY     22 /* "lade_", 16 digits, "_": what stands before an op in the name of a function */
+#define TS_WIRE_LIBRARY \
+    22 /* "lade_", 16 digits, "_": what stands before an op in the name of a function */
 
 struct ts_wire_script {
     char sha[TS_WIRE_SHA + 1];

@@ -25,8 +25,8 @@ enum ls_redis_refusal {
     LS_REDIS_REFUSED_MISCONF,    /* snapshots fail, writes are off */
     LS_REDIS_REFUSED_NOAUTH,     /* NOAUTH or WRONGPASS */
     LS_REDIS_REFUSED_NOPERM,     /* an ACL forbids the command or the key */
-    LS_REDIS_REFUSED_NOSCRIPT,  /* no such script or function */
-    LS_REDIS_REFUSED_FUNCTIONS, /* an ACL or a proxy forbids functions: scripts may be allowed */
+    LS_REDIS_REFUSED_NOSCRIPT,   /* no such script or function */
+    LS_REDIS_REFUSED_FUNCTIONS,  /* an ACL or a proxy forbids functions: scripts may be allowed */
     LS_REDIS_REFUSED_WRONGTYPE,
     LS_REDIS_REFUSED_MOVED, /* a cluster: another node has the key */
     LS_REDIS_REFUSED_ASK,
