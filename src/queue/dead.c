@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/client.h"
+#include "queue/dead_store.h"
 #include "queue/fingerprint.h"
 #include "queue/job.h"
 #include "queue/names.h"

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "queue/beat.h"
 #include "queue/client.h"
 #include "queue/job.h"
 

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "queue/beat.h"
 #include "queue/scheduler.h"
 #include "queue/worker.h"
 

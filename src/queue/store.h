@@ -278,43 +278,6 @@ struct lq_note {
     int outcome;             /* out: 0 or LADE_STALE */
 };
 
-/* renew ------------------------------------------------------------------------------------------------------------ */
-
-/*
- * What lies ahead in the lanes of a beat, in ms from now; LB_FOREVER = nothing. So workers need not ask for it all the time. A store
- * that does not know leaves it alone.
- */
-struct lq_ahead {
-    int64_t
-        death_in_ms; /* the lease of another incarnation ends, if that does not renew; 0 = one has ended: see reclaim */
-    int64_t
-        due_in_ms; /* a scheduled or retrying job falls due, in a paused queue too; 0 = one has: see promote */
-    bool
-        other_store; /* since the last beat the server was replaced or started again: what was done last may be undone */
-    bool schedules; /* there are some that fire: schedule_store.h */
-};
-
-struct lq_beat {
-    const char *worker; /* incarnation: [A-Za-z0-9]{1,LADE_ID_MAX} */
-    const char *name;   /* for operators */
-    struct lq_lanes lanes;
-    int64_t lease_ms;
-    int64_t started_ms;
-    int concurrency;
-    bool first;             /* registers; otherwise an unknown incarnation is STALE */
-    struct lq_ahead *ahead; /* out when renew gives 0, unless NULL */
-};
-
-/*
- * Jobs of this worker that an operator wants stopped: cancelled, killed or removed. Bounded by max of the call. One may come
- * for a lease that was settled meanwhile, and one that was marked under a former owner may come again: the fence tells.
- */
-struct lq_stop {
-    char queue[LADE_NAME_MAX + 1];
-    char id[LADE_ID_MAX + 1];
-    uint64_t fence;
-};
-
 /* look ------------------------------------------------------------------------------------------------------------- */
 
 /* A job as stored. The bytes lie in the arena given to the op, NUL-terminated as in lq_leased. */
@@ -335,20 +298,6 @@ struct lq_row_vec {
     size_t n;
 };
 
-/* A class of deaths. The bytes lie in the arena of the vec. */
-struct lq_class {
-    struct lb_slice name, kind, text;
-    struct lb_slice sample; /* id of the job in it that died last */
-    uint64_t count;
-    int64_t first_ms, last_ms; /* deaths since the class was made */
-};
-
-struct lq_class_vec {
-    struct lb_arena arena; /* as in lq_leased_vec */
-    struct lq_class *class_;
-    size_t n;
-};
-
 enum lq_change_verb {
     LQ_CHANGE_EDIT =
         0, /* scheduled, ready, retrying, dead, cancelled: a new body, and no other change */
@@ -356,16 +305,12 @@ enum lq_change_verb {
     LQ_CHANGE_REMOVE = 2 /* as act REMOVE */
 };
 
-struct lq_change {
-    struct lb_slice id;
-    /* Only a job that is dead and died at this time: so of two who saw the same death one acts. 0: as the verb says. */
-    int64_t died_ms;
-    struct lb_slice body; /* of the same level; empty = as it is */
-    int outcome;          /* out: 0, LADE_NOT_FOUND or LADE_WRONG_STATE */
-};
+/* in headers of their own: beat.h, dead_store.h, flow_store.h, key_store.h ------------------------------------------ */
 
-/* flows: flow_store.h; keys and limits: key_store.h ------------------------------------------------------------------- */
-
+struct lq_beat;
+struct lq_stop;
+struct lq_class_vec;
+struct lq_change;
 struct lq_flow;
 struct lq_flow_row_vec;
 struct lq_input_vec;

@@ -23,6 +23,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "queue/beat.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 #include "support/redis_server.h"

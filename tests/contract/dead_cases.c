@@ -1,5 +1,6 @@
 /* dead_cases.c - contract: the dead by class, and changes of jobs by who has seen them */
 #include "contract.h"
+#include "queue/dead_store.h"
 
 static struct lq_death death_of(const char *name)
 {

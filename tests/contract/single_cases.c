@@ -4,6 +4,7 @@
  * Nothing of that may show: not their order among others, not to whoever looks, acts, waits or counts.
  */
 #include "contract.h"
+#include "queue/dead_store.h"
 
 /* Ids of callers that share nothing: none follows another. */
 static const char *id_at(unsigned i)

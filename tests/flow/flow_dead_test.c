@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "queue/client.h"
+#include "rt/seam.h"
 
 #define NS(ms) ((ms)*LADE_MILLISECOND)
 
@@ -390,9 +392,10 @@ static void control_until_killed(const char *url, int64_t before)
     lade_options options = ts_rig_options();
     if (lade_open(&q, url, &options, NULL) < 0 || lade_redrive_open(&run, q, &plan, NULL) < 0)
         _exit(1);
-    while (lade_redrive_step(run, NULL, NULL) == LADE_MORE)
-        (void)usleep(1000);
-    _exit(2); /* not by itself: the rate is too low for that */
+    lade_redrive_report r = {0};
+    while (lade_redrive_step(run, &r, NULL) == LADE_MORE)
+        lr_sleep_until(lb_deadline_in(r.wait)); /* as the step asks its callers to */
+    _exit(2);                                   /* not by itself: the rate is too low for that */
 }
 
 static void killed_controller_is_taken_up_where_it_was(void **state)

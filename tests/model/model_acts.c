@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "queue/beat.h"
 #include "rt/seam.h"
 
 /* workers ---------------------------------------------------------------------------------------------------------- */

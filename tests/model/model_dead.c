@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model_ops.h"
+#include "queue/dead_store.h"
 
 /* One of a few, or none: then the class is named as the reason. */
 const struct lq_death *tm_draw_death(struct world *w)

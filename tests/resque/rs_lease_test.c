@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "queue/beat.h"
 #include "resque/rb_kit.h"
 #include "store/resque/resque_store.h"
 #include "support/proxy.h"

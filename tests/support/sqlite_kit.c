@@ -1,4 +1,5 @@
 #include "support/sqlite_kit.h"
+#include "queue/beat.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/dead_store.h"
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 

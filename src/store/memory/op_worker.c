@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/beat.h"
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 

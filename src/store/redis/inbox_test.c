@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "queue/beat.h"
 
 #define ROUNDS 20U
 

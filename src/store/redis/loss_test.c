@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "queue/beat.h"
 #include "queue/flow_store.h"
 #include "rt/seam.h"
 

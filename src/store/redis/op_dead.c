@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "queue/dead_store.h"
 #include "store/redis/store_inner.h"
 
 #define CLASS_FIELDS 7

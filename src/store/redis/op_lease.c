@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "queue/beat.h"
 #include "store/redis/store_inner.h"
 
 /* renew ----------------------------------------------------------------------------------------------------------- */

@@ -32,21 +32,6 @@ static void encode_notes(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     }
 }
 
-static int run_notes(struct note_call *call, lade_err *err)
-{
-    struct ls_redis_settles *g = &call->group;
-    struct ls_redis_ask ask = {encode_notes, call, "note", false, g->queue, g->n_queues};
-    struct ls_redis_conn *c;
-    int rc = ls_redis_link_conn(g->s, &g->s->work, &c, err);
-    if (rc == 0)
-        rc = ls_redis_ask(g->s, c, &ask, g->n_queues, err);
-    for (size_t i = 0; rc == 0 && i < g->n_queues; i++) {
-        if (!ls_redis_settles_read(g, i, ls_redis_conn_reply(c, i)))
-            rc = ls_redis_conn_fail_reply(c, "note", err);
-    }
-    return rc;
-}
-
 int ls_redis_note(struct lq_store *base, struct lq_note *note, size_t n, lade_err *err)
 {
     struct ls_redis_store *s = ls_redis_of(base);
@@ -61,7 +46,9 @@ int ls_redis_note(struct lq_store *base, struct lq_note *note, size_t n, lade_er
     int rc = ls_redis_settles_init(&call.group, s, it, n, false, err);
     if (rc == 0) {
         lr_mutex_lock(&s->work.lock);
-        rc = run_notes(&call, err);
+        struct ls_redis_ask ask = {encode_notes,       &call, "note", false, call.group.queue,
+                                   call.group.n_queues};
+        rc = ls_redis_settles_ask(&call.group, &ask, err);
         lr_mutex_unlock(&s->work.lock);
     }
     for (size_t i = 0; rc == 0 && i < n; i++)

@@ -15,167 +15,10 @@
 
 #include "base/base.h"
 #include "base/err.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "store/redis/packs.h"
+#include "store/redis/put_lanes.h"
 #include "store/redis/store_inner.h"
-
-#define LEVEL_UNSET (-2)
-
-struct lane {
-    const char *queue;
-    size_t first, n; /* in `order` */
-    size_t n_special;
-    size_t longest;
-    bool untimed;    /* some ids are not time-ordered */
-    bool known;      /* some ids were given by the caller: the queue may have them already */
-    int level;       /* of all of them; -1 when they are not plain */
-    bool odd;        /* one is not plain, or its level cannot be read */
-    uint32_t levels; /* in use, a bit for each */
-};
-
-struct put_call {
-    struct ls_redis_store *s;
-    struct lq_put *put;
-    size_t n;
-    uint32_t *order; /* items, lane by lane */
-    uint32_t *run;   /* at the place of the first item of a run in `order`, its length */
-    size_t n_packs;  /* runs of more than one */
-    bool inbox;      /* by RPUSHX, while the queue is there */
-    bool quick;      /* by lua/packs_put.lua, while nothing is unusual */
-    bool sent_inbox, sent_quick; /* the last time */
-    struct lane *lane;
-    size_t n_lanes;
-};
-
-static bool is_special(const struct lq_put *p)
-{
-    return p->when != LQ_WHEN_NOW || p->unique.n > 0 || p->key.n > 0;
-}
-
-static size_t find_lane(struct put_call *pc, const char *queue, size_t last)
-{
-    if (last < pc->n_lanes && strcmp(pc->lane[last].queue, queue) == 0)
-        return last;
-    for (size_t i = 0; i < pc->n_lanes; i++) {
-        if (strcmp(pc->lane[i].queue, queue) == 0)
-            return i;
-    }
-    pc->lane[pc->n_lanes] = (struct lane){.queue = queue, .level = LEVEL_UNSET};
-    return pc->n_lanes++;
-}
-
-/* By the body, as the script reads it where the lane is not plain. */
-static void note_level(struct lane *l, const struct lq_put *p)
-{
-    int level = p->body.n > LQ_BODY_LEVEL_AT ? p->body.p[LQ_BODY_LEVEL_AT] - '0' : -1;
-    bool plain = level >= 0 && level < LQ_N_LEVELS && !is_special(p);
-    bool fits = plain && (l->level == LEVEL_UNSET || l->level == level);
-    l->level = fits ? level : -1;
-    l->odd |= !plain;
-    if (plain)
-        l->levels |= 1U << level;
-}
-
-/* All of them are fresh and plain: they go as packs, and those that follow no other singly. */
-static bool is_packed(const struct lane *l)
-{
-    return !l->odd && !l->known && !l->untimed;
-}
-
-/* How many items from `at` on make one pack: their ids follow each other, their level is the same, bounded. */
-static uint32_t measure_run(const struct put_call *pc, size_t at, size_t end)
-{
-    const struct lq_put *first = &pc->put[pc->order[at]], *last = first;
-    size_t bytes = first->body.n + 1, n = 1;
-    while (at + n < end && n < LS_REDIS_PACK_JOBS) {
-        const struct lq_put *next = &pc->put[pc->order[at + n]];
-        bytes += next->body.n + 1;
-        if (bytes > LS_REDIS_PACK_BYTES || !ls_redis_id_follows(last->id, next->id) ||
-            next->body.p[LQ_BODY_LEVEL_AT] != first->body.p[LQ_BODY_LEVEL_AT])
-            break;
-        last = next;
-        n++;
-    }
-    return (uint32_t)n;
-}
-
-static int find_runs(struct put_call *pc, lade_err *err)
-{
-    pc->run = lb_malloc(pc->n * sizeof(*pc->run));
-    if (!pc->run)
-        return lb_fail_nomem(err, "put");
-    for (size_t i = 0; i < pc->n_lanes; i++) {
-        const struct lane *l = &pc->lane[i];
-        size_t end = l->first + l->n;
-        for (size_t at = l->first; is_packed(l) && at < end; at += pc->run[at])
-            pc->run[at] = measure_run(pc, at, end);
-    }
-    return 0;
-}
-
-/* An id that comes twice needs the script's closer look. */
-static int find_twins(struct put_call *pc, lade_err *err)
-{
-    struct lb_map map;
-    lb_map_init(&map);
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++) {
-        struct lane *l = &pc->lane[i];
-        for (size_t k = 0; rc == 0 && l->known && l->level >= 0 && l->n > 1 && k < l->n; k++) {
-            struct lq_put *p = &pc->put[pc->order[l->first + k]];
-            struct lq_put *other = lb_map_get(&map, p->id);
-            if (!other)
-                rc = lb_map_put(&map, p->id, p);
-            else
-                l->level = -1;
-        }
-    }
-    lb_map_fini(&map);
-    return rc < 0 ? lb_fail_nomem(err, "put") : 0;
-}
-
-/* Sorts the items into lanes, keeping their order: counts, then places. */
-static int group(struct put_call *pc, lade_err *err)
-{
-    uint32_t *lane_of = lb_malloc(pc->n * sizeof(*lane_of));
-    pc->order = lb_malloc(pc->n * sizeof(*pc->order));
-    pc->lane = lb_malloc(pc->n * sizeof(*pc->lane));
-    if (!lane_of || !pc->order || !pc->lane) {
-        lb_free(lane_of);
-        return lb_fail_nomem(err, "put");
-    }
-    size_t last = 0, bytes = 0;
-    for (size_t i = 0; i < pc->n; i++) {
-        const struct lq_put *p = &pc->put[i];
-        last = find_lane(pc, p->queue, last);
-        lane_of[i] = (uint32_t)last;
-        struct lane *l = &pc->lane[last];
-        l->n++;
-        l->n_special += is_special(p);
-        note_level(l, p);
-        l->untimed |= !ls_redis_id_time(p->id);
-        l->known |= !p->fresh;
-        l->longest = LB_MAX(l->longest, p->body.n);
-        bytes += p->body.n;
-    }
-    for (size_t i = 1; i < pc->n_lanes; i++)
-        pc->lane[i].first = pc->lane[i - 1].first + pc->lane[i - 1].n;
-    for (size_t i = 0; i < pc->n_lanes; i++)
-        pc->lane[i].n = 0;
-    for (size_t i = 0; i < pc->n; i++) {
-        struct lane *l = &pc->lane[lane_of[i]];
-        pc->order[l->first + l->n++] = (uint32_t)i;
-    }
-    lb_free(lane_of);
-    if (bytes > LS_REDIS_PUT_BYTES)
-        return lb_fail(err, LADE_ETOOBIG, "put",
-                       "%zu bytes of jobs in one call, at most %" PRIu64
-                       ": enqueue fewer at a time",
-                       bytes, LS_REDIS_PUT_BYTES);
-    int rc = find_runs(pc, err);
-    return rc < 0 ? rc : find_twins(pc, err);
-}
 
 static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, size_t index)
 {
@@ -195,7 +38,8 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, siz
 }
 
 /* The first run of this level from `at` on, or the end of the lane. */
-static size_t find_run(const struct put_call *pc, const struct lane *l, char level, size_t at)
+static size_t find_run(const struct ls_redis_put_call *pc, const struct ls_redis_put_lane *l,
+                       char level, size_t at)
 {
     size_t end = l->first + l->n;
     while (at < end && pc->put[pc->order[at]].body.p[LQ_BODY_LEVEL_AT] != (uint8_t)level)
@@ -204,7 +48,7 @@ static size_t find_run(const struct put_call *pc, const struct lane *l, char lev
 }
 
 /* What stands in the ready list for the run at `at`. */
-static void add_entry(struct ls_redis_cmd *cmd, const struct put_call *pc, size_t at)
+static void add_entry(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *pc, size_t at)
 {
     char entry[LS_REDIS_PACK_ID + 12];
     struct lb_slice id = pc->put[pc->order[at]].id;
@@ -217,8 +61,8 @@ static void add_entry(struct ls_redis_cmd *cmd, const struct put_call *pc, size_
 }
 
 /* One level of a packed lane: entries of its ready list, then fields and values. */
-static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l,
-                         char level)
+static void encode_level(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *pc,
+                         const struct ls_redis_put_lane *l, char level)
 {
     size_t end = l->first + l->n, m = 0;
     for (size_t at = find_run(pc, l, level, l->first); at < end;
@@ -245,7 +89,8 @@ static void encode_level(struct ls_redis_cmd *cmd, const struct put_call *pc, co
     }
 }
 
-static void encode_singly(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+static void encode_singly(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *pc,
+                          const struct ls_redis_put_lane *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];
@@ -254,17 +99,18 @@ static void encode_singly(struct ls_redis_cmd *cmd, const struct put_call *pc, c
     }
     for (size_t i = 0; l->n_special > 0 && i < l->n; i++) {
         const struct lq_put *p = &pc->put[pc->order[l->first + i]];
-        if (is_special(p))
+        if (ls_redis_put_is_special(p))
             encode_special(cmd, p, i + 1);
     }
 }
 
-static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, const struct lane *l)
+static void encode_lane(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *pc,
+                        const struct ls_redis_put_lane *l)
 {
     ls_redis_arg_u64(cmd, l->n);
     ls_redis_arg_u64(cmd, l->longest > LS_REDIS_BIG_BODY ? l->longest : 0);
     ls_redis_arg_int(cmd, l->untimed);
-    if (is_packed(l)) {
+    if (ls_redis_put_is_packed(l)) {
         ls_redis_arg_str(cmd, "p");
         ls_redis_arg_u64(cmd, (unsigned)__builtin_popcount(l->levels));
         for (int level = 0; level < LQ_N_LEVELS; level++) {
@@ -284,10 +130,11 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct put_call *pc, con
 #define QUICK_MAX 100
 
 /* Whether the usual way will do: one queue, one level, all fresh and plain. Counts the packs. */
-static bool is_quick(struct put_call *pc)
+static bool is_quick(struct ls_redis_put_call *pc)
 {
-    const struct lane *l = &pc->lane[0];
-    if (pc->n_lanes != 1 || !is_packed(l) || l->level < 0 || l->longest > LS_REDIS_BIG_BODY)
+    const struct ls_redis_put_lane *l = &pc->lane[0];
+    if (pc->n_lanes != 1 || !ls_redis_put_is_packed(l) || l->level < 0 ||
+        l->longest > LS_REDIS_BIG_BODY)
         return false;
     size_t m = 0;
     for (size_t at = 0; at < pc->n; at += pc->run[at], m++)
@@ -296,10 +143,10 @@ static bool is_quick(struct put_call *pc)
 }
 
 /* The bodies of packs as plain commands, then the script that takes them. */
-static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
+static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
 {
     const char *ns = pc->s->base.config.ns;
-    const struct lane *l = &pc->lane[0];
+    const struct ls_redis_put_lane *l = &pc->lane[0];
     char key[LS_REDIS_PACK_NAME + 3] = "b:", text[32], level = (char)('0' + l->level);
     size_t m = 0;
     for (size_t at = 0; at < pc->n; at += pc->run[at], m++) {
@@ -344,10 +191,10 @@ static void encode_quick(struct ls_redis_conn *c, const struct put_call *pc)
 #define MISSES_MAX  7     /* in a row that are counted, see note_miss */
 #define INBOX_LONG  300   /* elements: then it is emptied, by who has put the last */
 
-static bool fits_inbox(const struct put_call *pc)
+static bool fits_inbox(const struct ls_redis_put_call *pc)
 {
     size_t bytes = 0;
-    if (pc->n_lanes != 1 || !is_packed(&pc->lane[0]) || pc->n > INBOX_JOBS)
+    if (pc->n_lanes != 1 || !ls_redis_put_is_packed(&pc->lane[0]) || pc->n > INBOX_JOBS)
         return false;
     for (size_t at = 0; at < pc->n; at++) {
         bytes += pc->put[at].body.n;
@@ -357,7 +204,7 @@ static bool fits_inbox(const struct put_call *pc)
     return bytes <= INBOX_BYTES;
 }
 
-static void add_gather(struct ls_redis_conn *c, const struct put_call *pc, bool empty)
+static void add_gather(struct ls_redis_conn *c, const struct ls_redis_put_call *pc, bool empty)
 {
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_GATHER, 1, 3);
     ls_redis_key(cmd, pc->s->base.config.ns, pc->lane[0].queue, "meta");
@@ -366,7 +213,7 @@ static void add_gather(struct ls_redis_conn *c, const struct put_call *pc, bool 
     ls_redis_cmd_end(cmd);
 }
 
-static void encode_inbox(struct ls_redis_conn *c, const struct put_call *pc)
+static void encode_inbox(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
 {
     const char *ns = pc->s->base.config.ns, *queue = pc->lane[0].queue;
     char token[LADE_ID_MAX + 24];
@@ -397,7 +244,7 @@ static void encode_gather(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNU
 
 static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
-    struct put_call *pc = ctx;
+    struct ls_redis_put_call *pc = ctx;
     const char *ns = pc->s->base.config.ns;
     pc->sent_inbox = pc->inbox && !repeat;
     if (pc->sent_inbox) {
@@ -424,7 +271,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
 }
 
 /* The answer {0, lane, ...} of n numbers: these lanes are full. False when it is no such answer. */
-static bool read_full(const struct put_call *pc, struct ls_redis_cursor cur, size_t n)
+static bool read_full(const struct ls_redis_put_call *pc, struct ls_redis_cursor cur, size_t n)
 {
     if (ls_redis_read_array(&cur) == 0 || ls_redis_read_int(&cur) != 0 || cur.bad)
         return false;
@@ -436,14 +283,14 @@ static bool read_full(const struct put_call *pc, struct ls_redis_cursor cur, siz
         int64_t lane = ls_redis_read_int(&cur);
         if (cur.bad || lane < 1 || (size_t)lane > pc->n_lanes)
             return false;
-        const struct lane *l = &pc->lane[lane - 1];
+        const struct ls_redis_put_lane *l = &pc->lane[lane - 1];
         for (size_t k = 0; k < l->n; k++)
             pc->put[pc->order[l->first + k]].outcome = LADE_FULL;
     }
     return n > 1;
 }
 
-static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err *err)
+static int read_put(const struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     struct ls_redis_cursor look = cur;
@@ -465,7 +312,7 @@ static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err
     }
     (void)ls_redis_read_array(&cur);
     for (size_t i = 0; i < n; i += 3) {
-        const struct lane *l = &pc->lane[ls_redis_read_int(&cur) - 1];
+        const struct ls_redis_put_lane *l = &pc->lane[ls_redis_read_int(&cur) - 1];
         struct lq_put *p = &pc->put[pc->order[l->first + (size_t)ls_redis_read_int(&cur) - 1]];
         struct lb_slice holder = ls_redis_read_bytes(&cur);
         bool replaced = holder.n > 0 && holder.p[0] == '=';
@@ -477,7 +324,7 @@ static int read_put(const struct put_call *pc, struct ls_redis_conn *c, lade_err
     return 0;
 }
 
-static int check_bodies(const struct put_call *pc, lade_err *err)
+static int check_bodies(const struct ls_redis_put_call *pc, lade_err *err)
 {
     for (size_t i = 0; pc->s->bulk_max > 0 && i < pc->n; i++) {
         if (pc->put[i].body.n > (size_t)pc->s->bulk_max)
@@ -490,8 +337,8 @@ static int check_bodies(const struct put_call *pc, lade_err *err)
 }
 
 /* One round trip, in either way. */
-static int ask_put(struct put_call *pc, struct ls_redis_conn *c, const struct ls_redis_ask *ask,
-                   lade_err *err)
+static int ask_put(struct ls_redis_put_call *pc, struct ls_redis_conn *c,
+                   const struct ls_redis_ask *ask, lade_err *err)
 {
     int rc = ls_redis_ask(pc->s, c, ask, 0, err);
     size_t n = pc->sent_inbox ? 2 : pc->sent_quick ? pc->n_packs + 1 : 1;
@@ -503,7 +350,7 @@ static int ask_put(struct put_call *pc, struct ls_redis_conn *c, const struct ls
     return rc;
 }
 
-static int note_all_put(struct put_call *pc)
+static int note_all_put(struct ls_redis_put_call *pc)
 {
     for (size_t i = 0; i < pc->n; i++) {
         pc->put[i].outcome = 0;
@@ -521,7 +368,7 @@ static void note_miss(struct ls_redis_detour *d, bool missed)
 }
 
 /* After RPUSHX; NOT_FOUND: the queue is not there, or knows of no inbox yet. */
-static int finish_inbox(struct put_call *pc, struct ls_redis_conn *c, lade_err *err)
+static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
     struct ls_redis_store *s = pc->s;
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0), next = ls_redis_conn_reply(c, 1);
@@ -542,7 +389,7 @@ static int finish_inbox(struct put_call *pc, struct ls_redis_conn *c, lade_err *
     return note_all_put(pc);
 }
 
-static int run_put(struct put_call *pc, const struct ls_redis_ask *ask, lade_err *err)
+static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask, lade_err *err)
 {
     struct ls_redis_conn *c;
     pc->s->put_seq++;
@@ -574,10 +421,10 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
 {
     if (n == 0)
         return 0;
-    struct put_call pc = {.s = ls_redis_of(base), .put = put, .n = n};
+    struct ls_redis_put_call pc = {.s = ls_redis_of(base), .put = put, .n = n};
     int rc = check_bodies(&pc, err);
     if (rc == 0)
-        rc = group(&pc, err);
+        rc = ls_redis_put_group(&pc, err);
     if (rc == 0) {
         const char **queue = lb_malloc(pc.n_lanes * sizeof(*queue));
         for (size_t i = 0; queue && i < pc.n_lanes; i++)

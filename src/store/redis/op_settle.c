@@ -464,17 +464,15 @@ static void encode_begin(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     }
 }
 
-static int run_begin(struct begin_call *b, lade_err *err)
+int ls_redis_settles_ask(struct ls_redis_settles *g, const struct ls_redis_ask *ask, lade_err *err)
 {
-    struct ls_redis_settles *g = &b->group;
-    struct ls_redis_ask ask = {encode_begin, b, "begin", false, g->queue, g->n_queues};
     struct ls_redis_conn *c;
     int rc = ls_redis_link_conn(g->s, &g->s->work, &c, err);
     if (rc == 0)
-        rc = ls_redis_ask(g->s, c, &ask, g->n_queues, err);
+        rc = ls_redis_ask(g->s, c, ask, g->n_queues, err);
     for (size_t i = 0; rc == 0 && i < g->n_queues; i++) {
         if (!ls_redis_settles_read(g, i, ls_redis_conn_reply(c, i)))
-            rc = ls_redis_conn_fail_reply(c, "begin", err);
+            rc = ls_redis_conn_fail_reply(c, ask->where, err);
     }
     return rc;
 }
@@ -494,7 +492,9 @@ int ls_redis_begin(struct lq_store *base, const char *worker, struct lq_lease *l
     int rc = ls_redis_settles_init(&b.group, s, it, n, false, err);
     if (rc == 0) {
         lr_mutex_lock(&s->work.lock);
-        rc = run_begin(&b, err);
+        struct ls_redis_ask ask = {encode_begin,    &b, "begin", false, b.group.queue,
+                                   b.group.n_queues};
+        rc = ls_redis_settles_ask(&b.group, &ask, err);
         lr_mutex_unlock(&s->work.lock);
     }
     for (size_t i = 0; rc == 0 && i < n; i++)

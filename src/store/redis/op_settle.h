@@ -40,6 +40,9 @@ void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_c
                              bool repeat);
 /* Reply i; false when it is not what the script promises. */
 bool ls_redis_settles_read(struct ls_redis_settles *g, size_t i, struct ls_redis_cursor cur);
+/* A round trip of one script a queue, with nothing else in it; all its replies are read. Under the work link. */
+LADE_CHECKED int ls_redis_settles_ask(struct ls_redis_settles *g, const struct ls_redis_ask *ask,
+                                      lade_err *err);
 /* Writes the outcomes, once all replies were read. */
 void ls_redis_settles_report(struct ls_redis_settles *g);
 /* The call failed and may have been executed: later settles are compared with it. */

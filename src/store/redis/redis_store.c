@@ -66,7 +66,7 @@ extern const size_t ls_redis_library_len;
 #define ENTRY(upper, lower, what) [LS_REDIS_LUA_##upper] = {#lower, ls_redis_lua_##lower, 0, what},
 static struct ls_redis_script script[LS_REDIS_N_LUA] = {SCRIPTS(ENTRY)};
 struct ls_redis_script_table ls_redis_scripts = {
-    .script = script, .n = LS_REDIS_N_LUA, .library = ls_redis_library};
+    .script = script, .n = LS_REDIS_N_LUA, .functions = ls_redis_library};
 static pthread_once_t scripts_once = PTHREAD_ONCE_INIT;
 
 static void fill_scripts(void)
@@ -74,7 +74,7 @@ static void fill_scripts(void)
 #define LENGTH(upper, lower, what) \
     script[LS_REDIS_LUA_##upper].source_len = ls_redis_lua_##lower##_len;
     SCRIPTS(LENGTH)
-    ls_redis_scripts.library_len = ls_redis_library_len;
+    ls_redis_scripts.functions_len = ls_redis_library_len;
     ls_redis_library_name(&ls_redis_scripts);
 }
 

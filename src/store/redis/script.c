@@ -15,8 +15,8 @@ void ls_redis_library_name(struct ls_redis_script_table *t)
 {
     uint64_t h =
         UINT64_C(0xcbf29ce484222325); /* FNV-1a: two texts that differ by chance differ here */
-    for (size_t i = 0; i < t->library_len; i++)
-        h = (h ^ (uint8_t)t->library[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < t->functions_len; i++)
+        h = (h ^ (uint8_t)t->functions[i]) * UINT64_C(0x100000001b3);
     (void)snprintf(t->library_name, sizeof(t->library_name), PREFIX "%016" PRIx64, h);
 }
 
@@ -103,10 +103,10 @@ static void add_load(struct ls_redis_conn *c)
     struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
     ls_redis_arg_str(cmd, "FUNCTION");
     ls_redis_arg_str(cmd, "LOAD");
-    uint8_t *to = ls_redis_arg_room(cmd, (size_t)n + t->library_len);
+    uint8_t *to = ls_redis_arg_room(cmd, (size_t)n + t->functions_len);
     if (to) {
         memcpy(to, head, (size_t)n);
-        memcpy(to + n, t->library, t->library_len);
+        memcpy(to + n, t->functions, t->functions_len);
     }
     ls_redis_cmd_end(cmd);
 }
@@ -192,7 +192,7 @@ int ls_redis_scripts_greet(struct ls_redis_conn *c, int64_t deadline, bool *agai
     *again = false;
     if (!t || t->n == 0)
         return 0;
-    c->by_digest = !t->library; /* a new connection may be to another server, or of more rights */
+    c->by_digest = !t->functions; /* a new connection may be to another server, or of more rights */
     return c->by_digest ? load_all(c, deadline, again, err) : 0;
 }
 

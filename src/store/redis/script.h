@@ -43,9 +43,9 @@ struct ls_redis_script {
 struct ls_redis_script_table {
     const struct ls_redis_script *script; /* called by its index here */
     size_t n;                             /* at most LS_REDIS_SCRIPTS_MAX */
-    const char
-        *library; /* the same as functions; reads its name from LIBRARY; NULL = scripts only */
-    size_t library_len;
+    const char *
+        functions; /* the same as functions of a library; reads its name from LIBRARY; NULL = scripts only */
+    size_t functions_len;
     char library_name[LS_REDIS_LIBRARY_NAME]; /* "lade_" and 16 hexadecimal digits */
 };
 

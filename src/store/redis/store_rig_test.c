@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "queue/beat.h"
 #include "store/redis/redis_store.h"
 #include "support/proxy.h"
 #include "support/redis_server.h"

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/ident.h"
+#include "queue/beat.h"
 #include "rt/seam.h"
 #include "store/redis/store_inner.h"
 #include "store/redis/store_rig.h"

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/beat.h"
 #include "store/resque/resque_inner.h"
 
 static struct ls_redis_cmd *begin(struct ls_redis_conn *c, const struct ls_resque_store *s,

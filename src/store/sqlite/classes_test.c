@@ -1,4 +1,5 @@
 /* The page of classes costs what there are of classes, whatever lies dead: counted in steps of SQLite's machine */
+#include "queue/dead_store.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "support/sqlite_kit.h"
 

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "queue/dead_store.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/sqlite_impl.h"

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "queue/beat.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"

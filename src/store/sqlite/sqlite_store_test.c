@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "queue/beat.h"
 #include "store/sqlite/filesystem.h"
 #include "support/sqlite_kit.h"
 
