@@ -194,14 +194,11 @@ static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n
     if (rc < 0)
         return cli_complain(&err);
     struct cli_out out;
-    lade_err end_err = {0};
     cli_out_begin(&out, c, cli_dead_columns, cli_n_dead_columns);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = list_queue(c, queues[i].name, &f, now, &left, &out, &more, &err);
     lade_free(queues);
-    if (cli_out_end(&out, &end_err) < 0)
-        return cli_complain(&end_err);
-    if (rc < 0)
+    if (cli_out_finish(&out, rc, &err) < 0)
         return cli_complain(&err);
     if (left == 0 && more)
         cli_note(c, "more than %lld; see --limit 0", (long long)limit);

@@ -233,11 +233,8 @@ static enum cli_exit run_events(struct cli *c, void *values, char **args, int n_
         if (c->format != CLI_TABLE) /* which is printed by the line */
             cli_out_begin(&out, c, event_columns, LB_ARRAY_LEN(event_columns));
         rc = read_all(c, t, ev, &out, &err);
-        lade_err end_err = {0};
-        if (c->format != CLI_TABLE && cli_out_end(&out, &end_err) < 0 && rc >= 0) {
-            err = end_err;
-            rc = end_err.code;
-        }
+        if (c->format != CLI_TABLE)
+            rc = cli_out_finish(&out, rc, &err);
     }
     lade_tail_close(t);
     lade_free(info);

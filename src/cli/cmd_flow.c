@@ -189,11 +189,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
         return cli_complain(&err);
     cli_out_begin(&out, c, ls_columns, LB_ARRAY_LEN(ls_columns));
     int rc = list_flows(c, &out, ls->limit_given ? ls->limit : LIST_LIMIT, &err);
-    lade_err end_err = {0};
-    int end = cli_out_end(&out, &end_err);
-    if (rc < 0)
-        return cli_complain(&err);
-    return end < 0 ? cli_complain(&end_err) : CLI_OK;
+    return cli_out_finish(&out, rc, &err) < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 static const struct cli_opt ls_opts[] = {

@@ -108,8 +108,7 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
         return complain(c, NULL, rc, &err);
     cli_out_begin(&out, c, key_columns, LB_ARRAY_LEN(key_columns));
     rc = list_keys(c, &out, &err);
-    int ended = cli_out_end(&out, rc < 0 ? NULL : &err);
-    return rc < 0 || ended < 0 ? cli_complain(&err) : CLI_OK;
+    return cli_out_finish(&out, rc, &err) < 0 ? cli_complain(&err) : CLI_OK;
 }
 
 const struct cli_command cli_key_ls = {

@@ -331,10 +331,17 @@ int cli_out_end(struct cli_out *out, lade_err *err)
         print_tsv_titles(out);
     if (out->c->format == CLI_JSON)
         (void)fputs(out->n_rows ? "\n]\n" : "[]\n", stdout);
-    if (out->c->format == CLI_TABLE && out->n_rows == 0 && !out->failed)
+    if (out->c->format == CLI_TABLE && out->n_rows == 0 && !out->failed && !out->cut)
         cli_note(out->c, "none");
     out->table = NULL;
     return end_stdout(out->failed, err);
+}
+
+int cli_out_finish(struct cli_out *out, int rc, lade_err *err)
+{
+    out->cut = rc < 0;
+    int end = cli_out_end(out, rc < 0 ? NULL : err);
+    return rc >= 0 && end < 0 ? end : rc;
 }
 
 /* A line of names and one of values. */

@@ -61,6 +61,7 @@ struct cli_out {
     size_t n_held; /* rows in the table not printed yet */
     bool printed;
     bool failed;
+    bool cut; /* what was to be listed could not be read to its end */
 };
 
 void cli_out_begin(struct cli_out *out, const struct cli *c, const struct cli_column *columns,
@@ -69,6 +70,11 @@ void cli_out_begin(struct cli_out *out, const struct cli *c, const struct cli_co
 void cli_out_row(struct cli_out *out, struct cli_row *row);
 /* Prints the rest; a table without rows is a note that there are none. 0 or -LADE_ENOMEM, -LADE_EIO. */
 LADE_CHECKED int cli_out_end(struct cli_out *out, lade_err *err);
+/*
+ * Ends a listing whose reading gave rc: which it returns, unless the printing failed. < 0: *err is as it was, and there is no word
+ * that there are none, as nobody knows.
+ */
+LADE_CHECKED int cli_out_finish(struct cli_out *out, int rc, lade_err *err);
 
 bool cli_out_is_json(const struct cli *c);
 /*

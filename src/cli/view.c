@@ -460,14 +460,11 @@ int cli_view_list(struct cli *c, unsigned states, int64_t limit, const struct cl
         rc = list_queue(&l, queues[i].name, states, err);
     uint64_t total = count_jobs(queues, n, states);
     lade_free(queues);
-    lade_err end_err = {0};
-    int end = cli_out_end(&l.out, &end_err);
-    if (rc == 0 && end < 0)
-        *err = end_err;
-    if (rc == 0 && end == 0 && l.left == 0 && l.out.n_rows < total)
+    rc = cli_out_finish(&l.out, rc, err);
+    if (rc == 0 && l.left == 0 && l.out.n_rows < total)
         cli_note(c, "%llu of %llu shown; --limit 0 for all", (unsigned long long)l.out.n_rows,
                  (unsigned long long)total);
-    return rc < 0 ? rc : end;
+    return rc < 0 ? rc : 0;
 }
 
 int cli_view_queues(struct cli *c, lade_queue_info **out, size_t *n, lade_err *err)

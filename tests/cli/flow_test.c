@@ -145,6 +145,23 @@ static void workflows_are_listed_newest_first(void **state)
     run_free(&r);
 }
 
+/* Whoever cannot look does not say that there is none. The environment's store is a server here; the same one, as Resque's. */
+static void listing_that_fails_does_not_say_none(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char url[300] = "";
+    const char *redis = getenv("LADE_URL"), *path = redis ? strstr(redis, "unix://") : NULL;
+    if (path != redis || !path)
+        return; /* a file has workflows */
+    (void)snprintf(url, sizeof(url), "resque+%s", redis);
+    RUN(&r, "-u", url, "flow", "ls");
+    assert_code(&r, 5);
+    assert_says(r.err, "has no workflows");
+    assert_null(strstr(r.err, "none"));
+    run_free(&r);
+}
+
 /* A job alone is a workflow of one step. */
 static void workflow_of_one_job_is_run(void **state)
 {
@@ -272,6 +289,7 @@ int main(int argc, char **argv)
         ON_STORE(pictures_name_every_step_and_edge),
         ON_STORE(whole_workflows_are_cancelled_retried_and_removed),
         ON_STORE(workflows_are_listed_newest_first),
+        ON_STORE(listing_that_fails_does_not_say_none),
         ON_STORE(workflow_of_one_job_is_run),
         ON_STORE(programs_read_the_results_of_the_steps_before),
         ON_STORE(bad_workflows_are_refused),
