@@ -79,8 +79,9 @@ LADE_API LADE_CHECKED int lade_limit_remove(lade *q, const char *queue, enum lad
                                             lade_bytes key, lade_err *err);
 
 /*
- * A bound says how many jobs may wait in a queue: ready (held ones too), scheduled and retrying together; active and ended ones do
- * not count. It holds for enqueues of all processes, each call admitted whole or refused whole, and is exact: no enqueue ever takes a
+ * A bound says how many jobs may wait in a queue, how many bytes they may have, or both: ready (held ones too), scheduled and retrying
+ * together; active and ended ones do not count. A job's bytes are what the store keeps of it when it is put: payload, kind, headers
+ * and what was said of it, some 20 to 100 bytes more than the payload alone; neither history nor results. It holds for enqueues of all processes, each call admitted whole or refused whole, and is exact: no enqueue ever takes a
  * queue over its bound. Everything else is always admitted and may take it over: retries, snoozes and jobs handed back,
  * retry and redrive by an operator, steps of workflows, fires of schedules. A queue that is over its bound, or whose bound was
  * lowered, loses nothing; enqueues are refused until enough jobs have left.
@@ -88,22 +89,27 @@ LADE_API LADE_CHECKED int lade_limit_remove(lade *q, const char *queue, enum lad
 enum lade_on_full {
     LADE_FULL_REJECT = 0, /* the enqueue returns LADE_FULL at once */
     /*
-     * The enqueue waits for room, woken by what makes it, up to lade_options.timeout; then LADE_FULL. A call with more jobs than the
-     * bound is refused at once, and so is one within a transaction of the caller's (lade/sqlite.h).
+     * The enqueue waits for room, woken by what makes it, up to lade_options.timeout; then LADE_FULL. A call with more jobs or bytes
+     * than the bound is refused at once, and so is one within a transaction of the caller's (lade/sqlite.h).
      */
     LADE_FULL_BLOCK = 1
 };
 
-#define LADE_BOUND_JOBS_MAX INT64_C(1000000000)
+#define LADE_BOUND_JOBS_MAX  INT64_C(1000000000)
+#define LADE_BOUND_BYTES_MAX (INT64_C(1) << 50)
 
 typedef struct lade_bound {
     int64_t max_jobs; /* 0 = no bound; at most LADE_BOUND_JOBS_MAX */
     enum lade_on_full on_full;
+    int64_t max_bytes; /* 0 = no bound; at most LADE_BOUND_BYTES_MAX */
+    int64_t
+        bytes; /* lade_bound_get: what waits now; counted while max_bytes is set, else 0. lade_bound_set passes it over */
 } lade_bound;
 
 /*
- * Sets the bound of a queue in place of the one that is there; max_jobs 0 removes it. Makes the queue if need be. It holds from the next
- * enqueue on, and those that wait for room look again. Returns 0. Failures: EINVAL names the field.
+ * Sets the bound of a queue in place of the one that is there; both 0 removes it. Makes the queue if need be. It holds from the next
+ * enqueue on, and those that wait for room look again. Setting max_bytes where there was none reads the sizes of the jobs that are there
+ * (docs/limits.md has what that costs). Returns 0. Failures: EINVAL names the field.
  */
 LADE_API LADE_CHECKED int lade_bound_set(lade *q, const char *queue, const lade_bound *bound,
                                          lade_err *err);

@@ -59,13 +59,14 @@ int cli_arg_size(const char *what, const char *text, struct cli_range range, int
     static const struct {
         const char *name;
         int64_t bytes;
-    } units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}};
+    } units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024 * 1024 * 1024}};
 
     const char *p = text;
     int64_t v = 0;
     if (!isdigit((unsigned char)*p))
         return lb_fail(err, LADE_EINVAL, "usage",
-                       "%s: '%.40s' is not a size; give bytes, or as 64KiB or 2MiB", what, text);
+                       "%s: '%.40s' is not a size; give bytes, or as 64KiB, 2MiB or 1GiB", what,
+                       text);
     if (!read_digits(&p, &v))
         return fail_range(what, text, range, err);
     for (size_t i = 0; i < LB_ARRAY_LEN(units); i++) {
@@ -77,7 +78,7 @@ int cli_arg_size(const char *what, const char *text, struct cli_range range, int
         return 0;
     }
     return lb_fail(err, LADE_EINVAL, "usage",
-                   "%s: '%.40s' is not a size; give bytes, or as 64KiB or 2MiB", what, text);
+                   "%s: '%.40s' is not a size; give bytes, or as 64KiB, 2MiB or 1GiB", what, text);
 }
 
 static int64_t read_unit(const char **at)

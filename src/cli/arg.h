@@ -19,7 +19,7 @@ struct cli_range {
 /* A whole number in decimal digits, with a sign if need be. */
 LADE_CHECKED int cli_arg_int(const char *what, const char *text, struct cli_range range,
                              int64_t *out, lade_err *err);
-/* A number of bytes, plain or in KiB or MiB: 1000, 64KiB, 2MiB. */
+/* A number of bytes, plain or in KiB, MiB or GiB: 1000, 64KiB, 2MiB, 1GiB. */
 LADE_CHECKED int cli_arg_size(const char *what, const char *text, struct cli_range range,
                               int64_t *out, lade_err *err);
 /* 500ms 30s 5m 2h 7d, or several of falling size (1h30m); 0 needs no unit. In nanoseconds. */

@@ -58,9 +58,8 @@ static enum cli_exit complain(const struct cli *c, const char *key, int rc, cons
 }
 
 /* The queue by -q or as the first argument, which is then gone. False: said. */
-static bool take_queue(struct cli *c, char ***args, int *n_args, enum cli_exit *code)
+static bool name_queue(struct cli *c, char ***args, int *n_args, enum cli_exit *code)
 {
-    lade_err err = {0};
     if (!c->queue && *n_args > 0) {
         c->queue = *(*args)++;
         --*n_args;
@@ -68,10 +67,18 @@ static bool take_queue(struct cli *c, char ***args, int *n_args, enum cli_exit *
     if (!c->queue)
         *code = cli_say(CLI_USAGE, "%s %s: which queue? give its name", c->command->noun,
                         c->command->verb);
-    else if (cli_look(c, &err) < 0)
-        *code = cli_complain(&err);
-    else
+    return c->queue;
+}
+
+/* The same, and what is there is open. */
+static bool take_queue(struct cli *c, char ***args, int *n_args, enum cli_exit *code)
+{
+    lade_err err = {0};
+    if (!name_queue(c, args, n_args, code))
+        return false;
+    if (cli_look(c, &err) >= 0)
         return true;
+    *code = cli_complain(&err);
     return false;
 }
 
@@ -313,7 +320,7 @@ struct queue_limit {
 static int change_bound(struct cli *c, const struct cli_bound_opts *said, lade_err *err)
 {
     lade_bound bound = {0};
-    if (!said->max_jobs && !said->on_full)
+    if (!said->max_jobs && !said->max_bytes && !said->on_full)
         return 0;
     int rc = lade_bound_get(c->q, c->queue, &bound, err);
     if (rc >= 0)
@@ -328,6 +335,7 @@ static enum cli_exit print_limits(struct cli *c)
     static const struct cli_column columns[] = {
         {"QUEUE", "queue", CLI_CELL_TEXT, false, false},
         {"MAX JOBS", "max_jobs", CLI_CELL_TEXT, true, false},
+        {"MAX BYTES", "max_bytes", CLI_CELL_TEXT, true, false},
         {"ON FULL", "on_full", CLI_CELL_TEXT, false, false},
         {"AT ONCE", "at_once", CLI_CELL_TEXT, true, false},
         {"RATE", "rate", CLI_CELL_TEXT, false, false},
@@ -366,20 +374,29 @@ static enum cli_exit print_limits(struct cli *c)
     return cli_out_end(&out, &err) < 0 ? cli_complain(&err) : CLI_OK;
 }
 
+static bool is_said(const struct queue_limit *l)
+{
+    return l->bound.max_jobs || l->bound.max_bytes || l->bound.on_full ||
+           cli_limit_is_said(&l->queue) || cli_limit_is_said(&l->key);
+}
+
 static enum cli_exit run_queue_limit(struct cli *c, void *values, char **args, int n_args)
 {
     enum cli_exit code = CLI_OK;
     lade_err err = {0};
     const struct queue_limit *l = values;
     lade_bytes none = {0};
-    if (!take_queue(c, &args, &n_args, &code))
+    if (!name_queue(c, &args, &n_args, &code))
         return code;
     /* Both are read before either is set. */
     if (cli_limit_read(&l->key, "key-", false, &(lade_limit){.rate = {1, LADE_SECOND, 1}}, &err) <
             0 ||
         cli_limit_read(&l->queue, "", false, &(lade_limit){.rate = {1, LADE_SECOND, 1}}, &err) < 0)
         return cli_complain(&err);
-    if (cli_bound_read(&l->bound, &(lade_bound){.max_jobs = 1}, &err) < 0)
+    if (cli_bound_read(&l->bound, &(lade_bound){.max_jobs = 1}, &err) < 0) /* any bound */
+        return cli_complain(&err);
+    /* What is set makes its queue, and so a file that is not there. */
+    if ((is_said(l) && !c->dry_run ? cli_connect(c, NULL, &err) : cli_look(c, &err)) < 0)
         return cli_complain(&err);
     if (change_bound(c, &l->bound, &err) < 0 ||
         change(c, LADE_LIMIT_QUEUE, none, &l->queue, "", &err) < 0 ||
@@ -394,6 +411,8 @@ static enum cli_exit run_queue_limit(struct cli *c, void *values, char **args, i
 static const struct cli_opt queue_opts[] = {
     {"max-jobs", 0, CLI_OPT_TEXT, AT(bound.max_jobs), "N|none",
      "jobs that may wait: ready, scheduled and retrying", 0, 0, NULL},
+    {"max-bytes", 0, CLI_OPT_TEXT, AT(bound.max_bytes), "SIZE|none",
+     "bytes they may have, as 64MiB: payload, kind, headers", 0, 0, NULL},
     {"on-full", 0, CLI_OPT_TEXT, AT(bound.on_full), "reject|block",
      "what an enqueue then does (default reject)", 0, 0, NULL},
     {"concurrency", 0, CLI_OPT_TEXT, AT(queue.concurrency), "N|none", "jobs active at once", 0, 0,
@@ -418,12 +437,13 @@ const struct cli_command cli_queue_limit = {
     .max_args = 1,
     .about =
         "Sets or shows limits of a queue. Of the whole, and with --key- the defaults of each of "
-        "its keys. They hold over all workers, from their next take on. With --max-jobs no "
-        "enqueue ever makes more jobs wait than that: it is refused whole (exit 4), or waits for "
-        "room as long as a call may take; retries, steps of workflows and schedules pass. What is "
+        "its keys. They hold over all workers, from their next take on. With --max-jobs "
+        "and --max-bytes no enqueue ever makes more jobs or bytes wait than that: it is refused "
+        "whole (exit 4), or waits for room as long as a call may take; retries, steps of workflows and schedules pass. What is "
         "not said stays; a queue that is not there yet is made.",
     .examples = "  lade queue limit mail --concurrency 20 --rate 100/1s --burst 10\n"
                 "  lade queue limit mail --max-jobs 100000 --on-full block\n"
+                "  lade queue limit mail --max-bytes 64MiB\n"
                 "  lade queue limit mail --key-concurrency 2\n  lade queue limit mail -o json",
     .opts = queue_opts,
     .n_opts = LB_ARRAY_LEN(queue_opts),

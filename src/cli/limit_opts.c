@@ -193,6 +193,9 @@ int cli_bound_read(const struct cli_bound_opts *o, lade_bound *bound, lade_err *
     if (o->max_jobs && !read_word(o->max_jobs, false, &b.max_jobs))
         rc = cli_arg_int("--max-jobs", o->max_jobs, (struct cli_range){1, LADE_BOUND_JOBS_MAX},
                          &b.max_jobs, err);
+    if (rc == 0 && o->max_bytes && !read_word(o->max_bytes, false, &b.max_bytes))
+        rc = cli_arg_size("--max-bytes", o->max_bytes, (struct cli_range){1, LADE_BOUND_BYTES_MAX},
+                          &b.max_bytes, err);
     if (rc == 0 && o->on_full) {
         size_t i = 0;
         while (i < LB_ARRAY_LEN(on_full_words) && strcmp(o->on_full, on_full_words[i]) != 0)
@@ -202,8 +205,9 @@ int cli_bound_read(const struct cli_bound_opts *o, lade_bound *bound, lade_err *
                          "--on-full: '%.40s' is unknown; give reject or block", o->on_full);
         b.on_full = (enum lade_on_full)i;
     }
-    if (rc == 0 && o->on_full && b.max_jobs == 0)
-        rc = lb_fail(err, LADE_EINVAL, "usage", "--on-full: needs a bound; give --max-jobs too");
+    if (rc == 0 && o->on_full && b.max_jobs == 0 && b.max_bytes == 0)
+        rc = lb_fail(err, LADE_EINVAL, "usage",
+                     "--on-full: needs a bound; give --max-jobs or --max-bytes too");
     if (rc == 0)
         *bound = b;
     return rc;
@@ -219,7 +223,13 @@ int cli_bound_row(struct cli *c, const char *queue, struct cli_row *r, lade_err 
     }
     if (rc != 0)
         return rc;
+    bool bounded = b.max_jobs > 0 || b.max_bytes > 0;
     add_number(r, "max_jobs", b.max_jobs);
-    cli_row_text(r, "on_full", b.max_jobs > 0 ? on_full_words[b.on_full] : NULL);
+    add_number(r, "max_bytes", b.max_bytes);
+    if (b.max_bytes > 0)
+        cli_row_int(r, "bytes", b.bytes);
+    else
+        cli_row_text(r, "bytes", NULL);
+    cli_row_text(r, "on_full", bounded ? on_full_words[b.on_full] : NULL);
     return 0;
 }

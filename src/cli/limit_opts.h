@@ -12,12 +12,13 @@ struct cli_limit_opts {
 };
 
 struct cli_bound_opts {
-    const char *max_jobs, *on_full;
+    const char *max_jobs, *max_bytes, *on_full;
 };
 
 /* Puts what was said into *bound, which is what was set before. */
 LADE_CHECKED int cli_bound_read(const struct cli_bound_opts *o, lade_bound *bound, lade_err *err);
-/* Reads the bound of a queue and adds max_jobs (null: none) and on_full to the row. */
+/* Reads the bound of a queue and adds max_jobs, max_bytes (null: none), bytes (that wait; null: not
+ * counted) and on_full to the row. */
 LADE_CHECKED int cli_bound_row(struct cli *c, const char *queue, struct cli_row *r, lade_err *err);
 
 /*

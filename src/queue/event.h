@@ -69,7 +69,8 @@ enum lq_watched {
     LQ_WATCH_END = 0,    /* 0: the job has ended; NOT_FOUND: it is not there; EMPTY: registered */
     LQ_WATCH_LOG = 1,    /* 0: it has more than `after` lines, or has ended */
     LQ_WATCH_EVENTS = 2, /* of the queue: 0: event_read would not be EMPTY */
-    LQ_WATCH_ROOM = 3    /* of the queue: 0: `after` more jobs fit into its bound, or it has none */
+    LQ_WATCH_ROOM =
+        3 /* of the queue: 0: `after` more jobs of `bytes` fit into its bound, or it has none */
 };
 
 struct lq_watch {
@@ -77,6 +78,7 @@ struct lq_watch {
     struct lb_slice id;
     enum lq_watched what;
     uint64_t after;
+    uint64_t bytes; /* ROOM */
     int outcome;
 };
 

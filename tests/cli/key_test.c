@@ -130,6 +130,49 @@ static void a_queue_at_its_bound_refuses_with_exit_4_and_says_how_many(void **st
     add("acme", "two");
 }
 
+/* beyond N7, chasqui 11 */
+static void bytes_that_wait_are_bounded_and_shown(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "queue", "limit", "mail", "--max-bytes", "64KiB", "-o",
+        "json"); /* makes what is not there */
+    assert_code(&r, 0);
+    json_t *o = run_json(&r);
+    assert_int_equal(json_integer_value(json_object_get(o, "max_bytes")), 65536);
+    assert_int_equal(json_integer_value(json_object_get(o, "bytes")), 0);
+    assert_true(json_is_null(json_object_get(o, "max_jobs")));
+    assert_string_equal(json_text_at(o, "on_full"), "reject");
+    json_decref(o);
+    run_free(&r);
+    char text[40000];
+    memset(text, 'x', sizeof(text));
+    RUN_IN(&r, text, sizeof(text), "enqueue", "-k", "wc", "-q", "mail", "--payload", "@-");
+    assert_code(&r, 0);
+    run_free(&r);
+    RUN_IN(&r, text, sizeof(text), "enqueue", "-k", "wc", "-q", "mail", "--payload", "@-");
+    assert_code(&r, 4);
+    assert_says(r.err, "at most 65536 bytes may wait there (max_bytes) and 1 more of 400");
+    assert_says(r.err, "queue limit mail --max-bytes SIZE");
+    run_free(&r);
+    RUN(&r, "queue", "show", "mail", "-o", "json");
+    o = run_json(&r);
+    assert_in_range(json_integer_value(json_object_get(o, "bytes")), 40000, 40100);
+    assert_int_equal(json_integer_value(json_object_get(o, "max_bytes")), 65536);
+    json_decref(o);
+    run_free(&r);
+    RUN(&r, "queue", "limit", "mail", "--max-bytes", "1GiB", "--max-jobs", "2");
+    assert_code(&r, 0);
+    run_free(&r);
+    RUN(&r, "queue", "limit", "mail", "--max-bytes", "none", "-o", "json");
+    o = run_json(&r);
+    assert_true(json_is_null(json_object_get(o, "max_bytes")));
+    assert_true(json_is_null(json_object_get(o, "bytes")));
+    assert_int_equal(json_integer_value(json_object_get(o, "max_jobs")), 2);
+    json_decref(o);
+    run_free(&r);
+}
+
 static void refuse(const char *option, const char *value, const char *says)
 {
     struct cli_run r = {0};
@@ -146,6 +189,8 @@ static void bad_limits_are_refused_before_anything_is_written(void **state)
     struct cli_run r = {0};
     refuse("--max-jobs", "0", "--max-jobs");
     refuse("--max-jobs", "-1", "--max-jobs");
+    refuse("--max-bytes", "0", "--max-bytes");
+    refuse("--max-bytes", "64MB", "64KiB, 2MiB or 1GiB");
     refuse("--on-full", "wait", "--on-full: 'wait' is unknown");
     refuse("--concurrency", "0", "--concurrency");
     refuse("--rate", "-5/1s", "--rate");
@@ -163,6 +208,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STORE(limits_are_set_shown_and_obeyed),
         ON_STORE(a_queue_at_its_bound_refuses_with_exit_4_and_says_how_many),
+        ON_STORE(bytes_that_wait_are_bounded_and_shown),
         ON_STORE(bad_limits_are_refused_before_anything_is_written),
     };
     return run_group(argc, argv, "key", tests, LB_ARRAY_LEN(tests));

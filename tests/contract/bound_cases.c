@@ -222,9 +222,9 @@ static void what_comes_back_always_passes(void **state)
 static void a_bound_is_read_back_changed_and_lifted(void **state)
 {
     (void)state;
-    struct lq_bound b = {7, true};
+    struct lq_bound b = {.max_jobs = 7, .block = true};
     EXPECT(LADE_NOT_FOUND, ct.ops->bounds->get(ct.s, "q", &b, &ct.err));
-    EXPECT(0, lq_bound_set(ct.s, "q", &(struct lq_bound){2, true}, &ct.err));
+    EXPECT(0, lq_bound_set(ct.s, "q", &(struct lq_bound){.max_jobs = 2, .block = true}, &ct.err));
     EXPECT(0, ct.ops->bounds->get(ct.s, "q", &b, &ct.err));
     assert_int_equal(b.max_jobs, 2);
     assert_true(b.block);
@@ -255,7 +255,7 @@ static void another_handle_holds_the_same_bound(void **state)
     struct lq_store *first = ct.s, *second = ct_open();
     EXPECT(0, put_all("q", "a"));
     ct.s = second;
-    int set = lq_bound_set(ct.s, "q", &(struct lq_bound){2, false}, &ct.err);
+    int set = lq_bound_set(ct.s, "q", &(struct lq_bound){.max_jobs = 2}, &ct.err);
     int one = put_all("q", "b");
     ct.s = first;
     int full = put_all("q", "c");

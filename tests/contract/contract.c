@@ -37,7 +37,7 @@ static const struct ct_group *const groups[] = {
     &ct_share_group,  &ct_batch_group,    &ct_nomem_group, &ct_flow_group,   &ct_flow_act_group,
     &ct_note_group,   &ct_conflict_group, &ct_dead_group,  &ct_event_group,  &ct_watch_group,
     &ct_result_group, &ct_say_group,      &ct_key_group,   &ct_limit_group,  &ct_schedule_group,
-    &ct_single_group, &ct_bound_group,
+    &ct_single_group, &ct_bound_group,    &ct_bytes_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */

@@ -14,7 +14,8 @@
 static void bound(lade *q, const char *queue, int64_t max_jobs, enum lade_on_full on_full)
 {
     lade_err err = {0};
-    if (lade_bound_set(q, queue, &(lade_bound){max_jobs, on_full}, &err) != 0)
+    if (lade_bound_set(q, queue, &(lade_bound){.max_jobs = max_jobs, .on_full = on_full}, &err) !=
+        0)
         fail_msg("%s", err.text);
 }
 
@@ -90,9 +91,11 @@ static void a_bad_bound_is_refused_by_field_and_rule(void **state)
         lade_bound bound;
         const char *field;
     } bad[] = {
-        {{-1, LADE_FULL_REJECT}, "max_jobs"},
-        {{LADE_BOUND_JOBS_MAX + 1, LADE_FULL_REJECT}, "max_jobs"},
-        {{1, (enum lade_on_full)2}, "on_full"},
+        {{.max_jobs = -1}, "max_jobs"},
+        {{.max_jobs = LADE_BOUND_JOBS_MAX + 1}, "max_jobs"},
+        {{.max_bytes = -1}, "max_bytes"},
+        {{.max_bytes = LADE_BOUND_BYTES_MAX + 1}, "max_bytes"},
+        {{.max_jobs = 1, .on_full = (enum lade_on_full)2}, "on_full"},
     };
 
     lade_bound out;
@@ -280,6 +283,41 @@ static void producers_of_three_processes_never_exceed_the_bound(void **state)
     assert_sound(f);
 }
 
+/* chasqui 11 */
+static void a_bound_in_bytes_is_exact_over_processes(void **state)
+{
+    struct ts_fix *f = *state;
+    lade_err err = {0};
+    lade_bound b = {.max_bytes = LADE_BOUND_BYTES_MAX};
+    if (f->r.store == TS_MEMORY)
+        return; /* is one process's */
+    assert_int_equal(lade_bound_set(f->q, "default", &b, &err), 0);
+    assert_int_equal(enqueue(f->q, NULL, &err), 0);
+    assert_int_equal(lade_bound_get(f->q, "default", &b, &err), 0);
+    int64_t one = b.bytes;
+    assert_true(one > 0);
+    b.max_bytes = BOUND * one + one / 2;
+    assert_int_equal(lade_bound_set(f->q, "default", &b, &err), 0);
+    assert_int_equal(run_producers(f), BOUND - 1);
+    assert_int_equal(lade_bound_get(f->q, "default", &b, &err), 0);
+    assert_int_equal(b.bytes, BOUND * one);
+    lade_job_spec big = {.kind = "job",
+                         .payload = {"0123456789012345678901234567890123456789", 40}};
+    assert_int_equal(lade_enqueue(f->q, &big, NULL, &err), LADE_FULL);
+    assert_non_null(strstr(err.text, "max_bytes"));
+    /* While a worker makes room: all get in, never too many at once, and nothing is left over. */
+    atomic_int runs = 0;
+    b.on_full = LADE_FULL_BLOCK;
+    assert_int_equal(lade_bound_set(f->q, "default", &b, &err), 0);
+    start_worker(f, &runs);
+    assert_int_equal(run_producers(f), N_PROCS * N_THREADS * N_EACH);
+    assert_true(TS_UNTIL(TS_SOON, runs == BOUND + N_PROCS * N_THREADS * N_EACH));
+    assert_int_equal(ts_local_stop(&f->local), 0);
+    assert_int_equal(lade_bound_get(f->q, "default", &b, &err), 0);
+    assert_int_equal(b.bytes, 0);
+    assert_sound(f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +327,7 @@ int main(int argc, char **argv)
         TS_TEST(a_blocked_producer_goes_on_when_the_bound_is_raised_or_lifted),
         TS_TEST(a_blocked_producer_gives_up_at_its_timeout_and_not_before),
         TS_TEST(a_full_queue_refuses_nobody_who_enqueues_elsewhere),
+        TS_TEST(a_bound_in_bytes_is_exact_over_processes),
         TS_TEST(producers_of_three_processes_never_exceed_the_bound),
     };
     if (argc == 3 && strcmp(argv[1], "--produce") == 0)

@@ -208,8 +208,9 @@ static int change_one(struct lq_store *s, const struct ls_memory_queue *q, enum 
         if (!body)
             return -LADE_ENOMEM;
         memcpy(body, it->body.p, it->body.n);
-        lb_free(j->body.p);
-        j->body = (struct lb_mut){body, it->body.n};
+        struct lb_mut fresh = {body, it->body.n};
+        ls_memory_job_swap_body(j, &fresh);
+        lb_free(fresh.p);
     }
     return verb == LQ_CHANGE_RETRY ? ls_memory_act_on(s, j, LADE_JOB_RETRY, now_ms) : LADE_DONE;
 }

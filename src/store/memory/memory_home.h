@@ -92,9 +92,9 @@ struct ls_memory_queue {
     bool made, paused;
     bool gated;                   /* has or had keys or limits: take goes by turns */
     struct lq_limit limit, usual; /* of the queue; the default of its keys */
-    struct lq_bound bound;
-    int64_t needs;      /* of the put under way: jobs that it would add */
-    int64_t v, free_at; /* virtual time of the last turn, and of the jobs without a key */
+    struct lq_bound bound;        /* its bytes are counted whether there is a bound or not */
+    int64_t needs, needs_bytes;   /* of the put under way: what it would add */
+    int64_t v, free_at;           /* virtual time of the last turn, and of the jobs without a key */
     int64_t tat_us, free_until_us;
     int64_t n_nums, held;
     struct lb_map tenants;
@@ -289,6 +289,10 @@ bool ls_memory_job_is_over(struct lq_store *s, const struct ls_memory_queue *q,
 size_t ls_memory_job_retain(struct lq_store *s, struct ls_memory_queue *q, enum lade_state state,
                             int64_t now_ms, bool by_age, size_t max);
 bool ls_memory_state_is_ended(enum lade_state state);
+/* Ready, scheduled or retrying. */
+bool ls_memory_state_waits(enum lade_state state);
+/* Another body for a job; *body is then the old one. */
+void ls_memory_job_swap_body(struct ls_memory_job *j, struct lb_mut *body);
 
 /* keys: memory_tenant.c */
 struct ls_memory_tenant *ls_memory_tenant_find(const struct ls_memory_queue *q,
@@ -365,7 +369,7 @@ void ls_memory_schedules_check(struct ls_memory_home *h, lq_finding_fn report, v
 int ls_memory_put_locked(struct ls_memory_home *h, struct lq_put *put, size_t n, bool bounded,
                          int64_t now_ms);
 /* op_bound.c: whether n more jobs fit into the bound of the queue, which may be NULL. */
-bool ls_memory_bound_fits(const struct ls_memory_queue *q, int64_t n);
+bool ls_memory_bound_fits(const struct ls_memory_queue *q, int64_t n, int64_t bytes);
 
 /* Frees everything in it. */
 void ls_memory_home_clear(struct ls_memory_home *h);

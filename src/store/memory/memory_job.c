@@ -9,6 +9,12 @@ bool ls_memory_state_is_ended(enum lade_state state)
            state == LADE_STATE_CANCELLED;
 }
 
+bool ls_memory_state_waits(enum lade_state state)
+{
+    return state == LADE_STATE_READY || state == LADE_STATE_SCHEDULED ||
+           state == LADE_STATE_RETRYING;
+}
+
 static bool copy_bytes(struct lb_mut *to, struct lb_slice from)
 {
     *to = (struct lb_mut){0};
@@ -99,12 +105,23 @@ static void end_lease(struct ls_memory_home *h, struct ls_memory_job *j)
     ls_memory_worker_settle(h, w);
 }
 
+void ls_memory_job_swap_body(struct ls_memory_job *j, struct lb_mut *body)
+{
+    struct lb_mut old = j->body;
+    if (is_placed(j) && ls_memory_state_waits(j->state))
+        j->queue->bound.bytes += (int64_t)body->n - (int64_t)old.n;
+    j->body = *body;
+    *body = old;
+}
+
 /* Out of the order of its state, if it is in one yet. */
 static void take_out(struct ls_memory_job *j)
 {
     ls_memory_job_leave_class(j);
     if (is_placed(j)) {
         ls_memory_order_del(&j->queue->order[j->state], &j->node);
+        if (ls_memory_state_waits(j->state))
+            j->queue->bound.bytes -= (int64_t)j->body.n;
         if (j->tenant)
             ls_memory_tenant_count(j, j->state, -1);
     } else if (j->tenant) {
@@ -116,6 +133,8 @@ static void take_out(struct ls_memory_job *j)
 static void put_in(struct ls_memory_job *j, enum lade_state to, int64_t major, int64_t minor)
 {
     j->state = to;
+    if (ls_memory_state_waits(to))
+        j->queue->bound.bytes += (int64_t)j->body.n;
     if (to == LADE_STATE_READY && j->tenant)
         major += j->tenant->num * LQ_KEY_LEVELS;
     ls_memory_order_add(&j->queue->order[to], &j->node,
@@ -239,7 +258,7 @@ void ls_memory_job_lease(struct ls_memory_home *h, struct ls_memory_job *j,
     lb_list_push_back(&owner->held, &j->in_owner);
     owner->n_held++;
     put_in(j, LADE_STATE_ACTIVE, now_ms, ++h->sequence);
-    if (j->queue->bound.max_jobs > 0)
+    if (lq_bound_is_set(&j->queue->bound))
         ls_memory_ring_watchers(h); /* there is room */
     if (j->tenant)
         ls_memory_tenant_touch(h, j->tenant);

@@ -12,8 +12,7 @@ static int64_t add_ms(int64_t a, int64_t b)
 
 static bool is_waiting(const struct ls_memory_job *j)
 {
-    return j && (j->state == LADE_STATE_SCHEDULED || j->state == LADE_STATE_READY ||
-                 j->state == LADE_STATE_RETRYING);
+    return j && ls_memory_state_waits(j->state);
 }
 
 /* When the job would be due as this item, now or later. */
@@ -30,10 +29,8 @@ static int64_t due_of(const struct lq_put *put, const struct ls_memory_lock *l, 
 static void become(struct ls_memory_home *h, struct ls_memory_job *j, const struct lq_put *put,
                    struct lb_mut *body, int64_t due_ms, int64_t now_ms)
 {
-    struct lb_mut old = j->body;
     bool stays = j->state == LADE_STATE_READY && due_ms <= now_ms && j->level == put->level;
-    j->body = *body;
-    *body = old;
+    ls_memory_job_swap_body(j, body);
     j->level = put->level;
     if (!stays)
         ls_memory_job_place(h, j, due_ms, now_ms);

@@ -35,7 +35,8 @@ static int look(struct ls_memory_home *h, const struct lq_watch *it)
     if (it->what == LQ_WATCH_EVENTS)
         return !q || q->stream.cap == 0 || it->after != q->stream.last ? LADE_DONE : LADE_EMPTY;
     if (it->what == LQ_WATCH_ROOM)
-        return ls_memory_bound_fits(q, (int64_t)it->after) ? LADE_DONE : LADE_EMPTY;
+        return ls_memory_bound_fits(q, (int64_t)it->after, (int64_t)it->bytes) ? LADE_DONE
+                                                                               : LADE_EMPTY;
     const struct ls_memory_job *j = q ? ls_memory_job_find(q, it->id) : NULL;
     if (!j)
         return LADE_NOT_FOUND;

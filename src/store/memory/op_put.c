@@ -121,19 +121,25 @@ static bool is_new(const struct made *m)
     return m->job != NULL; /* of one that trails, too */
 }
 
+static bool has_room(const struct ls_memory_queue *q)
+{
+    return ls_memory_bound_fits(q, q->needs, q->needs_bytes);
+}
+
 /* After all items were made: whether they fit. If not, the outcomes say which do not. */
 static bool fits(struct lq_put *put, struct made *m, size_t n)
 {
     bool all = true;
     for (size_t i = 0; i < n; i++)
-        m[i].queue->needs = 0;
-    for (size_t i = 0; i < n; i++)
+        m[i].queue->needs = m[i].queue->needs_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
         m[i].queue->needs += is_new(&m[i]);
+        m[i].queue->needs_bytes += is_new(&m[i]) ? (int64_t)put[i].body.n : 0;
+    }
     for (size_t i = 0; i < n; i++)
-        all = all && ls_memory_bound_fits(m[i].queue, m[i].queue->needs);
+        all = all && has_room(m[i].queue);
     for (size_t i = 0; !all && i < n; i++) {
-        put[i].outcome =
-            ls_memory_bound_fits(m[i].queue, m[i].queue->needs) ? LADE_DONE : LADE_FULL;
+        put[i].outcome = has_room(m[i].queue) ? LADE_DONE : LADE_FULL;
         put[i].holder[0] = 0;
     }
     return all;

@@ -117,7 +117,10 @@ static void encode_watch(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
             const struct lq_watch *it = &w->watch[g->order[l->first + i]];
             ls_redis_arg_int(cmd, it->what);
             ls_redis_arg_u64(cmd, it->after);
-            ls_redis_arg_slice(cmd, it->id);
+            if (it->what == LQ_WATCH_ROOM)
+                ls_redis_arg_u64(cmd, it->bytes);
+            else
+                ls_redis_arg_slice(cmd, it->id);
         }
         ls_redis_cmd_end(cmd);
     }

@@ -1,4 +1,4 @@
-/* op_bound.c - how many jobs may wait in a queue; lua/bound.lua, and lua/put.lua holds it */
+/* op_bound.c - how many jobs and bytes may wait in a queue; lua/bound.lua, and lua/put.lua holds it */
 #include "base/base.h"
 #include "base/err.h"
 #include "queue/bound.h"
@@ -14,12 +14,13 @@ static void encode_bound(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 {
     const struct bound_call *b = ctx;
     const char *ns = b->s->base.config.ns;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_BOUND, 2, b->set ? 2 : 0);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_BOUND, 2, b->set ? 3 : 0);
     ls_redis_key_ns(cmd, ns, "queues");
     ls_redis_key(cmd, ns, b->queue, "meta");
     if (b->set) {
         ls_redis_arg_int(cmd, b->set->max_jobs);
         ls_redis_arg_int(cmd, b->set->block);
+        ls_redis_arg_int(cmd, b->set->max_bytes);
     }
     ls_redis_cmd_end(cmd);
 }
@@ -36,14 +37,15 @@ static int run(struct bound_call *b, struct lq_bound *out, lade_err *err)
     if (rc == 0) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
         size_t n = ls_redis_read_array(&cur);
-        int64_t max = n == 2 ? ls_redis_read_int(&cur) : 0;
-        bool block = n == 2 && ls_redis_read_int(&cur) != 0;
-        if (cur.bad || (n != 0 && n != 2) || max < 0)
+        int64_t v[4] = {0};
+        for (size_t i = 0; n == LB_ARRAY_LEN(v) && i < n; i++)
+            v[i] = ls_redis_read_int(&cur);
+        if (cur.bad || (n != 0 && n != LB_ARRAY_LEN(v)) || v[0] < 0 || v[2] < 0)
             rc = ls_redis_conn_fail_reply(c, "bound", err);
         else if (n == 0)
             rc = LADE_NOT_FOUND;
         else
-            *out = (struct lq_bound){max, block};
+            *out = (struct lq_bound){v[0], v[1] != 0, v[2], v[3]};
     }
     lr_mutex_unlock(&b->s->admin.lock);
     return rc;

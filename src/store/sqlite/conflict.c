@@ -12,14 +12,17 @@ static int64_t add_ms(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static bool is_waiting(int64_t state)
+int ls_sqlite_job_set_body(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                           const struct ls_sqlite_run *r, int64_t seq, struct lb_slice body)
 {
-    return state == LADE_STATE_SCHEDULED || state == LADE_STATE_READY ||
-           state == LADE_STATE_RETRYING;
-}
-
-int ls_sqlite_job_set_body(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice body)
-{
+    struct ls_sqlite_run one = ls_sqlite_run_part(r, seq - r->job, 1);
+    if (q->bound.max_bytes > 0 && ls_sqlite_state_waits(r->state)) {
+        int rc = ls_sqlite_bytes_count(tx, q, one, -1);
+        if (rc < 0)
+            return rc;
+        q->bound.bytes += (int64_t)body.n;
+        q->bytes_dirty = true;
+    }
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_SET_BODY);
     if (!st)
         return ls_sqlite_tx_fail(tx);
@@ -42,7 +45,7 @@ static int64_t due_of(const struct ls_sqlite_tx *tx, const struct lq_put *it,
 static int become(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct lq_put *it,
                   int64_t seq, const struct ls_sqlite_run *r, int64_t due_ms)
 {
-    int rc = ls_sqlite_job_set_body(tx, seq, it->body);
+    int rc = ls_sqlite_job_set_body(tx, q, r, seq, it->body);
     bool due = due_ms > tx->now_ms;
     if (rc < 0 || (r->state == LADE_STATE_READY && !due && r->level == it->level))
         return rc;
@@ -82,7 +85,7 @@ int ls_sqlite_conflict(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struc
     int rc = ls_sqlite_run_of(tx, lock->job, &r);
     if (rc < 0)
         return rc;
-    bool waits = rc == 0 && r.queue == q->num && is_waiting(r.state);
+    bool waits = rc == 0 && r.queue == q->num && ls_sqlite_state_waits(r.state);
     if (trails && lock->until == LADE_UNTIL_TTL && !(lock->trails && waits)) {
         rc = trail(tx, q, it, lock);
         if (rc == 0) {

@@ -31,7 +31,9 @@ LADE_CHECKED int ls_sqlite_job_insert(struct ls_sqlite_tx *tx, const struct ls_s
 LADE_CHECKED int ls_sqlite_lock_set(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
                                     const struct lq_put *it, const struct ls_sqlite_lock *lock);
 /* conflict.c: another body for a job. */
-LADE_CHECKED int ls_sqlite_job_set_body(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice body);
+LADE_CHECKED int ls_sqlite_job_set_body(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                                        const struct ls_sqlite_run *r, int64_t seq,
+                                        struct lb_slice body);
 
 /* op_admin.c: one job of act. */
 struct ls_sqlite_flows;

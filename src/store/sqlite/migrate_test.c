@@ -9,8 +9,10 @@
 #include "support/sqlite_kit.h"
 
 /* A file with these bytes. */
-/* Undoes schema 8. */
-#define NO_BOUNDS "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
+/* Undoes schemas 9 and 8. */
+#define NO_BYTES "ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
+#define NO_BOUNDS \
+    NO_BYTES "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
 
 static void write_file(const char *bytes, size_t n)
 {
@@ -276,7 +278,7 @@ static void the_dead_of_schema_2_are_classed_and_its_keys_do_not_run_out(void **
 static void a_file_from_before_bounds_is_taken_over(void **state)
 {
     (void)state;
-    struct lq_bound b = {9, true};
+    struct lq_bound b = {.max_jobs = 9, .block = true};
     struct lq_store *s = sk_open();
     sk_put(s, "a", 10);
     lq_store_close(s);
@@ -286,7 +288,8 @@ static void a_file_from_before_bounds_is_taken_over(void **state)
     assert_int_equal(s->ops->bounds->get(s, "q", &b, &sk.err), 0);
     assert_int_equal(b.max_jobs, 0);
     sk_put(s, "b", 1);
-    assert_int_equal(lq_bound_set(s, "q", &(struct lq_bound){11, true}, &sk.err), 0);
+    assert_int_equal(
+        lq_bound_set(s, "q", &(struct lq_bound){.max_jobs = 11, .block = true}, &sk.err), 0);
     struct lq_put more = {
         .queue = "q", .id = lb_slice_str("c"), .body = lb_slice_str("\0014"), .level = 4};
     assert_int_equal(lq_put(s, &more, 1, &sk.err), LADE_FULL);

@@ -1,5 +1,5 @@
 /*
- * op_bound.c - how many jobs may wait in a queue
+ * op_bound.c - how many jobs and bytes may wait in a queue
  *
  * A put asks before it writes anything. Where no queue of it has a bound that costs one look-up of each queue, which the put would do
  * anyway; where one has, its items that may be duplicates are looked up one by one.
@@ -12,13 +12,54 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/sqlite_impl.h"
 
-bool ls_sqlite_bound_fits(const struct ls_sqlite_queue *q, int64_t n)
+bool ls_sqlite_bound_fits(const struct ls_sqlite_queue *q, int64_t n, int64_t bytes)
 {
-    if (!q || q->bound.max_jobs == 0 || n == 0)
+    if (!q)
         return true;
     int64_t waiting =
         q->count[LADE_STATE_READY] + q->count[LADE_STATE_SCHEDULED] + q->count[LADE_STATE_RETRYING];
-    return waiting + n <= q->bound.max_jobs;
+    return lq_bound_fits(&q->bound, waiting, n, bytes);
+}
+
+/* The one number of a statement with one or two. */
+static int read_sum(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t a, int64_t b,
+                    int64_t *sum)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
+    if (st) {
+        ls_sqlite_bind(st, 1, a);
+        if (which == LS_SQLITE_BYTES_OF)
+            ls_sqlite_bind(st, 2, b);
+    }
+    int rc = ls_sqlite_tx_step(tx, st);
+    if (rc < 0)
+        return rc;
+    *sum = sqlite3_column_int64(st, 0);
+    (void)sqlite3_reset(st);
+    return 0;
+}
+
+bool ls_sqlite_state_waits(int64_t state)
+{
+    return state == LADE_STATE_SCHEDULED || state == LADE_STATE_READY ||
+           state == LADE_STATE_RETRYING;
+}
+
+int ls_sqlite_bytes_count(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                          struct ls_sqlite_run r, int sign)
+{
+    int64_t sum = 0;
+    int rc = ls_sqlite_state_waits(r.state)
+                 ? read_sum(tx, LS_SQLITE_BYTES_OF, r.job, r.job + r.n - 1, &sum)
+                 : 0;
+    q->bound.bytes += sign * sum;
+    q->bytes_dirty = q->bytes_dirty || sum != 0;
+    return rc;
+}
+
+int ls_sqlite_bytes_all(struct ls_sqlite_tx *tx, int64_t queue, int64_t *sum)
+{
+    return read_sum(tx, LS_SQLITE_BYTES_ALL, queue, 0, sum);
 }
 
 /* What a put has asked for so far, by id and by unique key; both with the number of the queue in front. */
@@ -76,10 +117,10 @@ static int find_bound(struct ls_sqlite_tx *tx, const struct lq_put *put, size_t 
         if (i > 0 && put[i].queue == put[i - 1].queue)
             continue;
         rc = ls_sqlite_tx_queue(tx, put[i].queue, &q);
-        if (rc < 0 || !q || q->bound.max_jobs == 0)
+        if (rc < 0 || !q || !lq_bound_is_set(&q->bound))
             continue;
         *bounded = true;
-        q->needs = 0;
+        q->needs = q->needs_bytes = 0;
     }
     return rc;
 }
@@ -93,8 +134,10 @@ static int count_needs(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct ls_sqlite_queue *q;
         rc = ls_sqlite_tx_queue(tx, put[i].queue, &q);
-        if (rc == 0 && q && q->bound.max_jobs > 0 && is_new(tx, q, &seen, &put[i], &rc))
+        if (rc == 0 && q && lq_bound_is_set(&q->bound) && is_new(tx, q, &seen, &put[i], &rc)) {
             q->needs++;
+            q->needs_bytes += (int64_t)put[i].body.n;
+        }
     }
     lb_map_fini(&seen.ids);
     lb_map_fini(&seen.keys);
@@ -110,7 +153,7 @@ int ls_sqlite_bounds_ask(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
     for (size_t i = 0; bounded && rc == 0 && i < n; i++) {
         struct ls_sqlite_queue *q;
         rc = ls_sqlite_tx_queue(tx, put[i].queue, &q);
-        bool fits = rc < 0 || !q || ls_sqlite_bound_fits(q, q->needs);
+        bool fits = rc < 0 || !q || ls_sqlite_bound_fits(q, q->needs, q->needs_bytes);
         put[i].outcome = fits ? LADE_DONE : LADE_FULL;
         put[i].holder[0] = 0;
         all = all && fits;
@@ -127,15 +170,21 @@ static int run_set(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct set *set = arg;
     struct ls_sqlite_queue *q;
+    int64_t bytes = 0;
     int rc = ls_sqlite_tx_queue_make(tx, set->queue, &q);
+    if (rc == 0 && set->bound->max_bytes > 0)
+        rc = ls_sqlite_bytes_all(tx, q->num, &bytes);
     sqlite3_stmt *st = rc == 0 ? ls_sqlite_tx_stmt(tx, LS_SQLITE_BOUND_SET) : NULL;
     if (rc < 0 || !st)
         return rc < 0 ? rc : ls_sqlite_tx_fail(tx);
     q->bound = *set->bound;
+    q->bound.bytes = bytes;
     q->ring_watchers = true;
     ls_sqlite_bind(st, 1, q->num);
     ls_sqlite_bind(st, 2, q->bound.max_jobs);
     ls_sqlite_bind(st, 3, q->bound.block ? LADE_FULL_BLOCK : LADE_FULL_REJECT);
+    ls_sqlite_bind(st, 4, q->bound.max_bytes);
+    ls_sqlite_bind(st, 5, bytes);
     return ls_sqlite_tx_do(tx, st);
 }
 

@@ -157,6 +157,15 @@ static int check_counts(struct check *c)
                            lade_state_name((enum lade_state)i), (long long)q.count[i],
                            (long long)c->count[i]);
         }
+        int64_t bytes = 0;
+        rc = q.bound.max_bytes > 0 ? ls_sqlite_bytes_all(&c->tx, q.num, &bytes) : 0;
+        if (rc < 0) {
+            (void)sqlite3_reset(st);
+            return rc;
+        }
+        if (q.bound.bytes != bytes)
+            find_fault(c, q.name, "bytes that wait are %lld, there are %lld",
+                       (long long)q.bound.bytes, (long long)bytes);
     }
     return rc;
 }

@@ -212,7 +212,7 @@ static int change_one(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const 
     if (c->verb == LQ_CHANGE_RETRY && (r.state == LADE_STATE_READY || r.state == LADE_STATE_ACTIVE))
         return LADE_WRONG_STATE;
     if (c->verb != LQ_CHANGE_REMOVE && it->body.n > 0)
-        rc = ls_sqlite_job_set_body(tx, seq, it->body);
+        rc = ls_sqlite_job_set_body(tx, q, &r, seq, it->body);
     if (rc < 0 || c->verb == LQ_CHANGE_EDIT)
         return rc;
     return ls_sqlite_act_on(tx, q, c->verb == LQ_CHANGE_RETRY ? LADE_JOB_RETRY : LADE_JOB_REMOVE,

@@ -137,7 +137,8 @@ static int look_at(struct ls_sqlite_tx *tx, struct lq_watch *it)
     if (rc < 0)
         return rc;
     if (it->what == LQ_WATCH_ROOM) {
-        it->outcome = ls_sqlite_bound_fits(q, (int64_t)it->after) ? LADE_DONE : LADE_EMPTY;
+        it->outcome = ls_sqlite_bound_fits(q, (int64_t)it->after, (int64_t)it->bytes) ? LADE_DONE
+                                                                                      : LADE_EMPTY;
         return 0;
     }
     if (it->what == LQ_WATCH_EVENTS) {

@@ -175,8 +175,13 @@ int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     assert(q->num == r->queue && off >= 0 && k > 0 && off + k <= r->n);
     q->count[r->state] -= k;
     q->dirty = true;
-    if (q->bound.max_jobs > 0)
+    if (lq_bound_is_set(&q->bound))
         q->ring_watchers = true; /* there may be room */
+    if (q->bound.max_bytes > 0) {
+        int weighed = ls_sqlite_bytes_count(tx, q, ls_sqlite_run_part(r, off, k), -1);
+        if (weighed < 0)
+            return weighed;
+    }
     if (r->state == LADE_STATE_DEAD) {
         int left = ls_sqlite_deaths_del(tx, r->job + off, k);
         if (left < 0)
@@ -213,6 +218,11 @@ int ls_sqlite_run_add(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     q->count[r->state] += r->n;
     q->dirty = true;
     struct ls_sqlite_run before;
+    if (q->bound.max_bytes > 0) {
+        int weighed = ls_sqlite_bytes_count(tx, q, *r, 1);
+        if (weighed < 0)
+            return weighed;
+    }
     int rc = q->events > 0 && tx->quiet == 0 ? ls_sqlite_event_run(tx, q, r) : 0;
     if (rc == 0 && r->key)
         rc = ls_sqlite_key_count(tx, q, r, r->n);

@@ -11,7 +11,7 @@
 #define LS_SQLITE_QUEUE                                                                   \
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
     "total_enqueued, total_completed, total_failed, total_dead, name, events, gated, "    \
-    "max_jobs, on_full"
+    "max_jobs, on_full, max_bytes, bytes"
 
 #define LS_SQLITE_FLOW \
     "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
@@ -90,7 +90,13 @@
     X(RUN_SET_N, "UPDATE run SET n = ?2 WHERE job = ?1")                                           \
     X(RUN_SHIFT, "UPDATE run SET job = job + ?2, n = n - ?2, pos = pos + ?2 WHERE job = ?1")       \
     X(RUN_COUNTS, "SELECT state, sum(n) FROM run WHERE queue = ?1 GROUP BY state")                 \
-    X(BOUND_SET, "UPDATE queue SET max_jobs = ?2, on_full = ?3 WHERE num = ?1")                    \
+    X(BOUND_SET,                                                                                   \
+      "UPDATE queue SET max_jobs = ?2, on_full = ?3, max_bytes = ?4, bytes = ?5 WHERE num = ?1")   \
+    X(BYTES_SET, "UPDATE queue SET bytes = ?2 WHERE num = ?1")                                     \
+    X(BYTES_OF, "SELECT coalesce(sum(length(body)), 0) FROM job WHERE seq BETWEEN ?1 AND ?2")      \
+    X(BYTES_ALL,                                                                                   \
+      "SELECT coalesce(sum(length(body)), 0) FROM run JOIN job "                                   \
+      "ON seq BETWEEN run.job AND run.job + n - 1 WHERE run.queue = ?1 AND state IN (0, 1, 3)")    \
     /* events */                                                                                   \
     X(EVENTS_SET, "UPDATE queue SET events = ?2 WHERE num = ?1")                                   \
     X(EVENT_LAST, "SELECT last FROM event WHERE queue = ?1 ORDER BY last DESC LIMIT 1")            \

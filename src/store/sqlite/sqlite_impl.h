@@ -64,7 +64,14 @@ struct ls_sqlite_lock;
 LADE_CHECKED int ls_sqlite_put_lock(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
                                     struct lq_put *it, struct ls_sqlite_lock *lock);
 /* Whether n more jobs fit; q may be NULL. */
-bool ls_sqlite_bound_fits(const struct ls_sqlite_queue *q, int64_t n);
+bool ls_sqlite_bound_fits(const struct ls_sqlite_queue *q, int64_t n, int64_t bytes);
+/* Ready, scheduled or retrying. */
+bool ls_sqlite_state_waits(int64_t state);
+/* Adds the bytes of a run that waits to those of its queue, which has a bound on them; sign -1 takes them off. */
+LADE_CHECKED int ls_sqlite_bytes_count(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                                       struct ls_sqlite_run r, int sign);
+/* The bytes of all jobs of a queue that wait. */
+LADE_CHECKED int ls_sqlite_bytes_all(struct ls_sqlite_tx *tx, int64_t queue, int64_t *sum);
 int ls_sqlite_put(struct lq_store *s, struct lq_put *put, size_t n, lade_err *err);
 int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);

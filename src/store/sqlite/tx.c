@@ -61,7 +61,7 @@ int ls_sqlite_tx_step(struct ls_sqlite_tx *tx, sqlite3_stmt *st)
 static void leave_queues(struct ls_sqlite_tx *tx)
 {
     for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
-        q->touched = q->dirty = q->ring_all = q->ring_watchers = false;
+        q->touched = q->dirty = q->bytes_dirty = q->ring_all = q->ring_watchers = false;
         q->batch = (struct ls_sqlite_batch){0};
         q->ring = 0;
         q->ring_due = 0;
@@ -140,12 +140,24 @@ static int write_queue(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
     return ls_sqlite_tx_do(tx, st);
 }
 
+static int write_bytes(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q)
+{
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_BYTES_SET);
+    if (!st)
+        return ls_sqlite_tx_fail(tx);
+    ls_sqlite_bind(st, 1, q->num);
+    ls_sqlite_bind(st, 2, q->bound.bytes);
+    return ls_sqlite_tx_do(tx, st);
+}
+
 int ls_sqlite_tx_write(struct ls_sqlite_tx *tx)
 {
     int rc = ls_sqlite_keys_flush(tx);
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0; q = q->link) {
         if (q->dirty)
             rc = write_queue(tx, q);
+        if (rc == 0 && q->bytes_dirty)
+            rc = write_bytes(tx, q);
         if (rc == 0)
             rc = ls_sqlite_events_write(tx, q);
     }
@@ -217,6 +229,8 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
     q->gated = sqlite3_column_int64(st, i + 2) != 0;
     q->bound.max_jobs = sqlite3_column_int64(st, i + 3);
     q->bound.block = sqlite3_column_int64(st, i + 4) == LADE_FULL_BLOCK;
+    q->bound.max_bytes = sqlite3_column_int64(st, i + 5);
+    q->bound.bytes = sqlite3_column_int64(st, i + 6);
 }
 
 static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)

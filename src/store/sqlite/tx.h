@@ -28,13 +28,14 @@ struct ls_sqlite_queue {
     int64_t count[LADE_N_STATES];
     int64_t total[4];
     char name[LADE_NAME_MAX + 1];
-    struct lq_bound bound;
+    struct lq_bound bound;       /* its bytes are counted while it has max_bytes */
+    bool bytes_dirty;            /* of the open transaction */
     bool gated;                  /* has or had keys or limits */
     struct ls_sqlite_gate *gate; /* keys.h; NULL = not read */
     /* Of the open transaction. */
     bool touched; /* in tx->list */
     bool dirty;
-    int64_t needs; /* of the put under way: jobs that it would add */
+    int64_t needs, needs_bytes; /* of the put under way: what it would add */
     int64_t freed; /* active jobs that were settled, since the last flush of the keys */
     /* Its stream: see events.h. */
     int64_t events; /* how many it keeps; 0 = it has none */

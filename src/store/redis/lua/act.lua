@@ -4,6 +4,7 @@
 -- ARGV  verb (0 retry, 1 kill, 2 cancel, 3 remove), ids
 -- Answers for each id 0 done, 1 not found, 2 wrong state.
 local P, verb -- of the call at hand
+local bounded -- by bytes: what waits is weighed
 local key, goes_first -- of the job at hand: nil when it has none; whether it was away and comes before the others
 local DONE, ABSENT, WRONG = 0, 1, 2
 
@@ -38,6 +39,13 @@ end
 
 local p, place, is -- of the job in hand, when it is in a pack
 
+-- One job waits, or waits no more.
+local function weigh_one(id, sign)
+    if bounded then
+        K.add_bytes(P, sign * K.weigh(P, {id}, 1, 1))
+    end
+end
+
 -- Takes the job out of the structure of its state.
 local function unlink(id, state, level)
     if p then
@@ -63,6 +71,9 @@ local function unlink(id, state, level)
     elseif state == 'x' then
         call('ZREM', P .. 'cancelled', id)
     end
+    if state == 'r' or state == 's' or state == 't' then
+        weigh_one(id, -1)
+    end
 end
 
 local function stop(id, lease, kind)
@@ -86,6 +97,7 @@ local function retry(id, state, level)
     else
         call('RPUSH', P .. 'ready:' .. level, id)
     end
+    weigh_one(id, 1)
     note_since(P, {id}, 1, 1)
     tell(EVENT.WAITING, id, kind_at(P, id))
     return DONE
@@ -181,8 +193,9 @@ end
 local function op_act(keys, argv)
     begin()
     P, verb = prefix(keys[1]), argv[1]
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels', 'max')
     check_format(meta[1])
+    bounded = K.max_bytes(meta[6])
     drain(P, meta[5])
     K.key_begin(P, meta[3])
     tell_begin(meta[4])

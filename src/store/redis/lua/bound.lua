@@ -1,29 +1,36 @@
 -- bound.lua - sets the bound of a queue, which makes the queue, or gives it
 --
 -- KEYS  <ns>:queues, meta
--- ARGV  most jobs, block (0|1); neither: gives it
--- Answers {} for a queue that is not there, or {most or 0, block or 0}.
+-- ARGV  most jobs, block (0|1), most bytes; none: gives it
+-- Answers {} for a queue that is not there, or {most or 0, block or 0, most bytes or 0, bytes that wait or 0}.
 local function op_bound(keys, argv)
     begin()
     local P = prefix(keys[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'max', 'block', 'levels')
+    local meta = call('HMGET', P .. 'meta', 'v', 'max', 'block', 'levels', 'wb')
     check_format(meta[1])
     if #argv == 0 then
-        return meta[1] and {tonumber(meta[2] or 0), tonumber(meta[3] or 0)} or {}
+        local bytes = K.max_bytes(meta[2]) or 0
+        return meta[1] and {tonumber(match(meta[2] or '0', '^%d+')), tonumber(meta[3] or 0), bytes,
+                            bytes > 0 and tonumber(meta[5] or 0) or 0} or {}
     end
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
     if not meta[1] then
         make_queue(P)
     end
     call('HDEL', P .. 'meta', 'max', 'block')
-    if argv[1] ~= '0' then
-        call('HSET', P .. 'meta', 'max', argv[1])
+    if argv[1] ~= '0' or argv[3] ~= '0' then
+        call('HSET', P .. 'meta', 'max', argv[3] == '0' and argv[1] or argv[1] .. ' ' .. argv[3])
         drain(P, meta[4]) -- and no inbox: each put asks for room
         call('DEL', P .. 'in')
+    end
+    if argv[3] == '0' then
+        call('HDEL', P .. 'meta', 'wb')
+    elseif not K.max_bytes(meta[2]) then
+        call('HSET', P .. 'meta', 'wb', format('%.0f', K.weigh_all(P)))
     end
     if argv[2] ~= '0' then
         call('HSET', P .. 'meta', 'block', argv[2])
     end
     heed(P, {'~'})
-    return {tonumber(argv[1]), tonumber(argv[2])}
+    return {tonumber(argv[1]), tonumber(argv[2]), tonumber(argv[3]), 0}
 end

@@ -6,8 +6,11 @@
 local longest
 
 -- In place: its pack's bodies, or its own record.
-local function set_body(id, body)
+local function set_body(id, body, waits)
     longest = max(longest, #body)
+    if bounded and waits then
+        K.add_bytes(P, #body - (p and K.weigh_run(P, p, place, place + 1) or K.weigh(P, {id}, 1, 1)))
+    end
     if not p then
         return call('HSET', P .. 'jobs', id, body)
     end
@@ -42,7 +45,7 @@ local function change_one(id, died, body, edits)
         if state == 'a' or state == 'c' then
             return WRONG
         end
-        set_body(id, body)
+        set_body(id, body, state == 'r' or state == 's' or state == 't')
         return DONE, state
     end
     if verb == '3' then
@@ -51,7 +54,7 @@ local function change_one(id, died, body, edits)
     local outcome = retry(id, state, level)
     if outcome == DONE and body ~= '' then
         p = nil -- it has a record of its own now
-        set_body(id, body)
+        set_body(id, body, true)
     end
     return outcome, state
 end
@@ -60,8 +63,9 @@ local function op_change(keys, argv)
     local items, edits, revived, out, flow_items = argv, argv[1] == '0', 0, {}, {}
     begin()
     P, verb, longest = prefix(keys[1]), argv[1] == '2' and '3' or '0', 0
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'big', 'gate', 'ev', 'levels')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'big', 'gate', 'ev', 'levels', 'max')
     check_format(meta[1])
+    bounded = K.max_bytes(meta[7])
     drain(P, meta[6])
     K.key_begin(P, meta[4])
     tell_begin(meta[5])

@@ -320,7 +320,7 @@ local function op_check(keys, argv)
     jobs, place = {}, {}
     waiting, ended, active, held = {}, {}, 0, {}
     expected, ghosts = {r = 0, c = 0}, {}
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc', 'gate', 'kr', 'ev', 'evn')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc', 'gate', 'kr', 'ev', 'evn', 'max', 'wb')
     check_format(meta[1])
     check_events(meta[10], meta[11])
     for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
@@ -378,6 +378,11 @@ local function op_check(keys, argv)
     check_leases()
     check_keys(meta[8], meta[9])
     check_records()
+    if K.max_bytes(meta[12]) and K.weigh_all(P) ~= tonumber(meta[13] or 0) then
+        report('bytes that wait are %s, there are %.0f', meta[13] or 0, K.weigh_all(P))
+    elseif meta[13] and not K.max_bytes(meta[12]) then
+        report('bytes that wait are counted, but there is no bound on them')
+    end
     local findings = out
     out, jobs, place, waiting, ended, held, ghosts = nil, nil, nil, nil, nil, nil, nil -- the library stays
     return findings

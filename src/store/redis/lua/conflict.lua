@@ -73,8 +73,12 @@ end
 
 local function become(p, item, holder, state, due)
     local P, level = p.P, level_of(item.body)
-    local was = level_of(call('HGET', P .. 'jobs', holder))
+    local old = call('HGET', P .. 'jobs', holder)
+    local was = level_of(old)
     call('HSET', P .. 'jobs', holder, item.body)
+    if K.max_bytes(p.meta[7]) then
+        K.add_bytes(P, #item.body - #old)
+    end
     if state == 'ready' and level == was and not (due and due > now) then
         return 0
     end
@@ -107,6 +111,9 @@ local function trail(p, item, due)
     set_fields(P .. 'uk', {id, '2' .. sp.key}, 1, 2)
     note_lock(P, sp.key, due, 1, id)
     call('HINCRBY', P .. 'meta', 'enqueued', 1)
+    if K.max_bytes(p.meta[7]) then
+        K.add_bytes(P, #item.body)
+    end
     return settle_in(p, id, level_of(item.body), due)
 end
 

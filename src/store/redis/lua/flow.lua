@@ -130,7 +130,7 @@ end
 local put_gathered
 do
 local function put_lane(P, lane)
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'ev')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'paused', 'big', 'ev', 'max')
     check_format(meta[1])
     if not meta[1] then
         make_queue(P)
@@ -150,6 +150,9 @@ local function put_lane(P, lane)
     end
     local was = lane.head and first_due(P)
     spread('HSET', P .. 'jobs', lane.kv, 1, #lane.kv)
+    for k = 2, K.max_bytes(meta[6]) and #lane.kv or 0, 2 do
+        K.add_bytes(P, #lane.kv[k])
+    end
     for level, list in pairs(lane.lists) do
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         note_since(P, list, 1, #list)
@@ -174,6 +177,13 @@ end
 end
 
 -- jobs of flows, which are never in packs ---------------------------------------------------------------------------
+
+-- A job that is there waits, or waits no more.
+local function weigh_job(P, id, sign)
+    if K.max_bytes(call('HGET', P .. 'meta', 'max')) then
+        K.add_bytes(P, sign * K.weigh(P, {id}, 1, 1))
+    end
+end
 
 -- Out of the structure of where it has ended; the record of that goes.
 local function unlink_ended(P, id, state)
@@ -210,6 +220,7 @@ local function stop_job(f, node)
     if call('ZREM', P .. 'scheduled', id) + call('ZREM', P .. 'retrying', id) == 0 then
         haunt(P, level, id)
     end
+    weigh_job(P, id, -1)
     forget_since(P, {id}, 1, 1)
     call('ZADD', P .. 'cancelled', now, id)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
@@ -226,6 +237,7 @@ local function run_again(f, node)
         unlink_ended(P, id, sub(fin, 1, 1))
         zero_counts(P, id)
         call('RPUSH', P .. 'ready:' .. level, id)
+        weigh_job(P, id, 1)
         note_since(P, {id}, 1, 1)
         if call('HEXISTS', P .. 'meta', 'paused') == 0 then
             ring(P, 1)

@@ -15,7 +15,7 @@ local function tell(P, ids)
 end
 
 -- Ready jobs of keys, at most so many; how many.
-local function purge_keyed(P, most)
+local function purge_keyed(P, most, bounded)
     local n = 0
     for _, set in ipairs({'kring', 'ktime', 'kpark'}) do
         local keys = most > n and call('ZRANGE', P .. set, 0, SLICE) or {}
@@ -24,6 +24,7 @@ local function purge_keyed(P, most)
             for j = 1, #popped, 2 do
                 ids[#ids + 1] = popped[j]
             end
+            K.add_bytes(P, bounded and -K.weigh(P, ids, 1, #ids) or 0)
             drop(P, ids, 1, #ids)
             K.key_count(keys[i], 'ready', -#ids)
             n = n + #ids
@@ -36,10 +37,10 @@ local function op_purge(keys, argv)
     begin()
     local P = prefix(keys[1])
     local state, most = argv[1], tonumber(argv[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc', 'gate', 'max')
     check_format(meta[1])
     K.key_begin(P, meta[7])
-    local n = 0
+    local n, bounded = 0, K.max_bytes(meta[8])
     heed_all(P) -- they look when this is done
     if state == 'ready' then
         local _, levels = drain(P, meta[2] or '')
@@ -50,6 +51,7 @@ local function op_purge(keys, argv)
                 if got == 0 then
                     break
                 end
+                K.add_bytes(P, bounded and -K.weigh_popped(P, popped) or 0)
                 drop_popped(P, popped)
                 tell(P, popped)
                 n = n + got
@@ -57,7 +59,7 @@ local function op_purge(keys, argv)
         end
         local left = count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[5])
         if gate then
-            n = n + purge_keyed(P, most - n)
+            n = n + purge_keyed(P, most - n, bounded)
             K.key_flush()
             left = left + tonumber(call('HGET', P .. 'meta', 'kr') or 0)
         end
@@ -73,6 +75,7 @@ local function op_purge(keys, argv)
     local ids = {}
     if state == 'scheduled' or state == 'retrying' then
         ids = call('ZRANGE', P .. state, 0, most - 1)
+        K.add_bytes(P, bounded and -K.weigh(P, ids, 1, #ids) or 0)
     end
     if gate and #ids > 0 then
         local keys = K.keys_of(P, ids, 1, #ids)

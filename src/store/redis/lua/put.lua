@@ -10,7 +10,7 @@
 --                      unique key, ttl, until, key
 -- Until: its digit, then "r" and the bound in ms for those that replace, "t" for those that trail.
 -- Answers {lane, index, holder, ...} of the duplicates; a "=" in front of a holder that was replaced. Or {0, lane, ...} of the queues whose
--- bound (meta.max) the new jobs do not fit into: then nothing was done, and a repeat asks anew. The answer is remembered under the client's name for a repeat:
+-- bound (meta.max, room.lua) the new jobs do not fit into: then nothing was done, and a repeat asks anew. The answer is remembered under the client's name for a repeat:
 -- by then a job may have run and be gone, so its id alone would not tell.
 local dup, at, used -- of the call at hand: duplicates, place in the arguments, names of packs in it
 
@@ -270,6 +270,25 @@ local function tell_put(p)
     tell_end(p.P)
 end
 
+-- The bytes of the new jobs of a lane.
+local function weigh_new(p)
+    local n = 0
+    for k = 1, p.groups and #p.groups or 0 do
+        local g = p.groups[k]
+        for i = 1, #g.packs do
+            local m = select(2, struct.unpack('<I2I2', g.packs[i].bodies))
+            n = n + #g.packs[i].bodies - 8 - 5 * m -- head, ends, zero bytes
+        end
+        for i = 2, #g.kv, 2 do
+            n = n + #g.kv[i]
+        end
+    end
+    for i = p.first or 1, p.groups and 0 or p.last, 2 do
+        n = n + #p.kv[i + 1]
+    end
+    return n
+end
+
 local function write(p, longest, queues)
     local P = p.P
     if tonumber(p.meta[1]) ~= FORMAT then
@@ -326,6 +345,9 @@ local function write(p, longest, queues)
         end
     end
     call('HINCRBY', P .. 'meta', 'enqueued', p.n)
+    if K.max_bytes(p.meta[7]) then
+        K.add_bytes(P, weigh_new(p))
+    end
     if p.meta[6] then
         tell_begin(true)
         tell_put(p)
@@ -378,11 +400,12 @@ local function find_full(plan)
     local full
     for lane = 1, #plan do
         local p = plan[lane]
-        local n = p.meta[7] and p.n or 0
+        local n, bytes = p.meta[7] and p.n or 0, K.max_bytes(p.meta[7]) and weigh_new(p) or 0
         for i = 1, p.meta[7] and p.conflicts and #p.conflicts or 0 do
-            n = n + (p.conflicts[i].sp.mode == 't' and 1 or 0) -- may add a job
+            local trails = p.conflicts[i].sp.mode == 't' -- may add a job
+            n, bytes = n + (trails and 1 or 0), bytes + (trails and #p.conflicts[i].body or 0)
         end
-        if n > 0 and waiting_in(p.P) + n > tonumber(p.meta[7]) then
+        if not fits(p.P, p.meta[7], n, bytes) then
             full = full or {0}
             full[#full + 1] = lane
         end

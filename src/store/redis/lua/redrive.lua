@@ -24,7 +24,7 @@ end
 local function op_redrive(keys, argv)
     begin()
     local P = prefix(keys[1])
-    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels')
+    local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels', 'max')
     check_format(meta[1])
     drain(P, meta[5])
     K.key_begin(P, meta[3])
@@ -45,6 +45,7 @@ local function op_redrive(keys, argv)
         tell(EVENT.WAITING, ids[i], kind_at(P, ids[i]))
     end
     spread('HDEL', P .. 'fin', ids, 1, #ids)
+    K.add_bytes(P, K.max_bytes(meta[6]) and K.weigh(P, ids, 1, #ids) or 0)
     tell_end(P)
     for level, list in pairs(lists) do
         note_since(P, list, 1, #list)

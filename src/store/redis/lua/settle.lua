@@ -370,6 +370,21 @@ local function look_at_keys()
     end
 end
 
+-- They wait again.
+local function weigh_back(e)
+    local ids = {}
+    for _, list in ipairs({e.retrying, e.scheduled}) do
+        for i = 2, #list, 2 do
+            ids[#ids + 1] = list[i]
+        end
+    end
+    local n = K.weigh(P, ids, 1, #ids)
+    for _, list in pairs(e.ready) do
+        n = n + K.weigh(P, list, 1, #list)
+    end
+    K.add_bytes(P, n)
+end
+
 local function write_ends(keep_dead, paused, was_due)
     local e = ends
     if e.n_dead > 0 then
@@ -394,6 +409,9 @@ local function write_ends(keep_dead, paused, was_due)
         note_since(P, list, 1, #list)
         list = keyed and hand_back_keyed(level, list) or list
         spread('LPUSH', P .. 'ready:' .. level, list, 1, #list)
+    end
+    if #e.retrying + #e.scheduled + e.n_ready > 0 and K.max_bytes(call('HGET', P .. 'meta', 'max')) then
+        weigh_back(e)
     end
     if keyed then
         delay_keyed(e.retrying)

@@ -119,6 +119,9 @@ local function lease_ids(P, lane, level, ids, meta)
     spread('HSET', P .. 'lease', kv, 1, 2 * n)
     release(P, ids, 1, n, true)
     forget_since(P, ids, 1, n)
+    if meta.bytes then
+        meta.bytes = meta.bytes + K.weigh(P, ids, 1, n)
+    end
     local n_known = #meta.known
     for i = 1, n do
         meta.known[n_known + i] = ids[i]
@@ -132,6 +135,9 @@ local function lease_run(P, lane, run, meta)
     local entry = entry_of(p.name, from, to)
     set_state(p, from, to, 'a' .. meta.fence .. ' ' .. worker)
     extra.a = extra.a + to - from
+    if meta.bytes then
+        meta.bytes = meta.bytes + K.weigh_run(P, p, from, to)
+    end
     budget = budget - PACK_BYTES
     meta.known[#meta.known + 1] = entry
     out[#out + 1] = {lane - 1 + (telling and TOLD or 0), meta.fence, entry}
@@ -389,12 +395,14 @@ local function take(P, lane)
     call('HLEN', P .. 'pack')
     look_plain(P)
     meta.known = {}
+    meta.bytes = K.max_bytes(meta[11]) and 0
     local n = gate and take_turns(P, lane, levels, ghosts, meta) or not gate and take_free(P, lane, levels, ghosts, meta, most)
     most = most - n
     if n > 0 then
         call('HSET', P .. 'meta', 'fence', meta.fence)
         call('HINCRBY', P .. 'held', worker, n)
         if meta[11] then
+            K.add_bytes(P, -(meta.bytes or 0))
             heed(P, {'~'}) -- there is room
         end
         call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. concat(meta.known, '\0'), 'PX', ttl)

@@ -1,13 +1,13 @@
 -- watch.lua - looks at jobs and the events of one queue, and registers the waiter for what is not there yet
 --
 -- KEYS  meta
--- ARGV  waiter, then for each: what (0 end, 1 log, 2 events, 3 room), after, id
+-- ARGV  waiter, then for each: what (0 end, 1 log, 2 events, 3 room), after, id or, of room, bytes
 -- Answers for each 0 there, 1 no such job, 2 registered.
 local function look(P, what, after, id, meta)
     if what == '2' then
         return meta[1] and meta[2] == after and 2 or 0
     elseif what == '3' then
-        return meta[3] and waiting_in(P) + tonumber(after) > tonumber(meta[3]) and 2 or 0
+        return fits(P, meta[3], tonumber(after), tonumber(id)) and 0 or 2
     end
     local state = state_of(P, id)
     if not state then
