@@ -201,8 +201,10 @@ static int add_queue(struct work *w, const char *text, size_t n, lade_err *err)
 static int read_queues(struct work *w, const char *text, lade_err *err)
 {
     for (;;) {
-        size_t n = strcspn(text, ",");
-        int rc = add_queue(w, text, n, err);
+        size_t n = strcspn(text, ","), from = LB_MIN(strspn(text, " \t"), n), to = n;
+        while (to > from && (text[to - 1] == ' ' || text[to - 1] == '\t'))
+            to--;
+        int rc = add_queue(w, text + from, to - from, err);
         if (rc < 0 || !text[n])
             return rc;
         text += n + 1;

@@ -63,7 +63,7 @@ static struct lade_job *make_job(struct drain *d, struct lq_haul *haul)
     job->worker = d->w;
     job->haul = haul;
     job->leased = &haul->vec.job[0];
-    job->queue = d->order[job->leased->lane];
+    job->queue = lq_leased_queue(job->leased, d->order);
     job->holders = 1;
     job->deadline = LB_FOREVER;
     job->cancel_event.fd = -1;

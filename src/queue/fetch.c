@@ -238,7 +238,7 @@ static void fill_jobs(struct fetch *f, struct lq_haul *haul)
         job->worker = f->w;
         job->haul = haul;
         job->leased = &haul->vec.job[i];
-        job->queue = f->order[haul->vec.job[i].lane];
+        job->queue = lq_leased_queue(job->leased, f->order);
         job->holders = 1;
         job->stage = LQ_STAGE_WAITS;
         job->deadline = LB_FOREVER;
@@ -279,7 +279,7 @@ static void hand_back(struct fetch *f, const struct lq_haul *haul)
 {
     for (size_t i = 0; i < haul->vec.n; i++) {
         const struct lq_leased *l = &haul->vec.job[i];
-        struct lq_settle back = {.queue = f->order[l->lane],
+        struct lq_settle back = {.queue = lq_leased_queue(l, f->order),
                                  .id = lb_slice_of(l->id),
                                  .fence = l->fence,
                                  .to = LQ_TO_READY,
@@ -402,20 +402,25 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
     return rc;
 }
 
+static bool is_empty(const lade_queue_info *info, int rc)
+{
+    return rc == LADE_NOT_FOUND ||
+           (rc >= 0 && info->count[LADE_STATE_READY] + info->count[LADE_STATE_SCHEDULED] +
+                               info->count[LADE_STATE_RETRYING] + info->count[LADE_STATE_ACTIVE] ==
+                           0);
+}
+
 /* True when nothing of the worker's queues is left anywhere, here or with other workers. */
 static bool is_drained(struct fetch *f)
 {
     struct lade_worker *w = f->w;
-    for (size_t i = 0; i < w->n_queues; i++) {
-        lade_queue_info info;
-        int rc = w->q->store->ops->count(w->q->store, w->queue[i], &info, NULL);
-        if (rc == LADE_NOT_FOUND)
-            continue;
-        if (rc < 0 || info.count[LADE_STATE_READY] + info.count[LADE_STATE_SCHEDULED] +
-                              info.count[LADE_STATE_RETRYING] + info.count[LADE_STATE_ACTIVE] >
-                          0)
+    struct lq_store *s = w->q->store;
+    lade_queue_info info;
+    if (s->ops->patterns)
+        return is_empty(&info, s->ops->patterns->count(s, lq_worker_lanes(w), &info, NULL));
+    for (size_t i = 0; i < w->n_queues; i++)
+        if (!is_empty(&info, s->ops->count(s, w->queue[i], &info, NULL)))
             return false;
-    }
     return true;
 }
 

@@ -171,9 +171,10 @@ struct lq_take {
 struct lq_leased {
     struct lb_mut id, body, history;
     uint64_t fence;
-    uint32_t lane; /* index into lanes.queue */
-    bool begun;    /* reclaim only: the former owner had called begin for it */
-    bool oversize; /* body longer than config.body_max: body is empty, settle it to dead */
+    uint32_t lane;     /* index into lanes.queue */
+    bool begun;        /* reclaim only: the former owner had called begin for it */
+    bool oversize;     /* body longer than config.body_max: body is empty, settle it to dead */
+    const char *queue; /* in the arena; NULL: as its lane, which is no pattern */
     char former[LADE_ID_MAX + 1]; /* reclaim only: the former owner's incarnation; else "" */
 };
 
@@ -325,6 +326,15 @@ struct lq_say;
 struct lq_words;
 struct lq_result;
 struct lq_schedule_ops;
+
+/* Of a store in which a lane may stand for all queues that a pattern names, whichever they are at the time: its jobs name theirs. */
+struct lq_pattern_ops {
+    bool (*is_pattern)(const char *lane);
+    /* Whether a worker can be given these lanes; -LADE_EINVAL naming the one that is wrong. */
+    int (*check)(struct lq_lanes lanes, lade_err *err);
+    /* As count, of all queues of the lanes together. */
+    int (*count)(struct lq_store *s, struct lq_lanes lanes, lade_queue_info *out, lade_err *err);
+};
 
 /* queue NULL: no broken invariant but something that an operator should know. */
 typedef void (*lq_finding_fn)(void *ctx, const char *queue, const char *text);
@@ -517,6 +527,7 @@ struct lq_store_ops {
                      lade_err *err);
     const struct lq_schedule_ops *schedules; /* schedule_store.h; NULL: this store has none */
     const struct lq_bound_ops *bounds;       /* bound.h; NULL: this store has none */
+    const struct lq_pattern_ops *patterns;   /* NULL: lanes are names of queues */
 };
 
 /*

@@ -101,7 +101,8 @@ static int recover(struct sweep *s, const struct lq_leased_vec *vec)
         const struct lq_leased *job =
             &vec->job[n - 1 - i]; /* the last first: each goes to the head of its level */
         lb_buf_init(&recovery[i].history);
-        lq_outcome_recover(w, job, w->queue[job->lane], now_ms, &recovery[i], &settle[i]);
+        const char *queue = lq_leased_queue(job, (const char *const *)w->queue);
+        lq_outcome_recover(w, job, queue, now_ms, &recovery[i], &settle[i]);
     }
     int rc = settle_reclaimed(s, settle, n);
     if (rc >= 0)

@@ -200,25 +200,54 @@ static int check_name(const char *name, lade_err *err)
     return 0;
 }
 
-static int check_config(const lade_worker_config *c, lade_err *err)
+static bool is_pattern(const lade *q, const char *name)
 {
-    if (c->concurrency < 0 || c->concurrency > 10000)
-        return REFUSE("concurrency %d is not within 1 to 10000 slots", c->concurrency);
-    if (c->executor != LADE_EXECUTOR_THREAD && c->executor != LADE_EXECUTOR_TASK)
-        return REFUSE("executor %d is neither thread nor task", (int)c->executor);
+    return q->store->ops->patterns && name && q->store->ops->patterns->is_pattern(name);
+}
+
+static int check_queue(const lade *q, const lade_worker_config *c, size_t i, lade_err *err)
+{
+    const char *name = c->queues[i].name;
+    for (size_t j = 0; j < i; j++) {
+        if (name && strcmp(name, c->queues[j].name) == 0)
+            return REFUSE("queue '%s' is given twice", name);
+    }
+    if (!is_pattern(q, name))
+        return lq_queue_check(name, "worker", err);
+    if (strlen(name) > LADE_NAME_MAX)
+        return REFUSE("queue pattern '%.60s' has %zu bytes; at most %d", name, strlen(name),
+                      LADE_NAME_MAX);
+    if (c->order == LADE_ORDER_WEIGHTED)
+        return REFUSE("queue pattern '%s': patterns are served in strict order; leave weights out",
+                      name);
+    return 0;
+}
+
+static int check_queues(const lade *q, const lade_worker_config *c, lade_err *err)
+{
     if (c->n_queues > LQ_LANES_MAX)
         return REFUSE("%zu queues; a worker serves at most %d", c->n_queues, LQ_LANES_MAX);
     if (c->n_queues > 0 && !c->queues)
         return REFUSE("queues is NULL with n_queues = %zu", c->n_queues);
     for (size_t i = 0; i < c->n_queues; i++) {
-        int rc = lq_queue_check(c->queues[i].name, "worker", err);
+        int rc = check_queue(q, c, i, err);
         if (rc < 0)
             return rc;
-        for (size_t j = 0; j < i; j++) {
-            if (strcmp(c->queues[i].name, c->queues[j].name) == 0)
-                return REFUSE("queue '%s' is given twice", c->queues[i].name);
-        }
     }
+    const char *lane[LQ_LANES_MAX];
+    for (size_t i = 0; i < c->n_queues; i++)
+        lane[i] = c->queues[i].name;
+    return c->n_queues > 0 && q->store->ops->patterns
+               ? q->store->ops->patterns->check((struct lq_lanes){lane, c->n_queues}, err)
+               : 0;
+}
+
+static int check_config(const lade *q, const lade_worker_config *c, lade_err *err)
+{
+    if (c->concurrency < 0 || c->concurrency > 10000)
+        return REFUSE("concurrency %d is not within 1 to 10000 slots", c->concurrency);
+    if (c->executor != LADE_EXECUTOR_THREAD && c->executor != LADE_EXECUTOR_TASK)
+        return REFUSE("executor %d is neither thread nor task", (int)c->executor);
     if ((unsigned)c->order > LADE_ORDER_WEIGHTED)
         return REFUSE("order %d is unknown", (int)c->order);
     if (c->lease != 0 && c->lease < LADE_SECOND)
@@ -234,7 +263,8 @@ static int check_config(const lade_worker_config *c, lade_err *err)
     if (c->prefetch_max < -1 || c->prefetch_max > 10000)
         return REFUSE("prefetch_max %d is not within 1 to 10000 (0 = default, -1 = none)",
                       c->prefetch_max);
-    return check_name(c->name, err);
+    int rc = check_queues(q, c, err);
+    return rc < 0 ? rc : check_name(c->name, err);
 }
 
 static int copy_queues(lade_worker *w, const lade_worker_config *c)
@@ -326,7 +356,7 @@ int lade_worker_open(lade_worker **out, lade *q, const lade_worker_config *confi
     LQ_REFUSE_NULL(q, "worker");
     static const lade_worker_config defaults = {0};
     const lade_worker_config *c = config ? config : &defaults;
-    int rc = check_config(c, err);
+    int rc = check_config(q, c, err);
     if (rc < 0)
         return rc;
     lade_worker *w = lb_calloc(1, sizeof(*w));

@@ -266,6 +266,12 @@ void lq_worker_log_dropped(struct lade_worker *w);
 void lq_worker_log(struct lade_worker *w, const char *format, ...) LADE_PRINTF(2, 3);
 struct lq_lanes lq_worker_lanes(const struct lade_worker *w);
 
+/* Its queue; `order` are the lanes that it was taken from. */
+static inline const char *lq_leased_queue(const struct lq_leased *l, const char *const *order)
+{
+    return l->queue ? l->queue : order[l->lane];
+}
+
 /* fetch.c: the queues in the order of one take; which outcome a settled job counts as. */
 void lq_worker_order(const struct lade_worker *w, const char **order);
 void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job);

@@ -175,7 +175,7 @@ bool true_in(const json_t *o, const char *path)
 
 const char *ask(const char *line)
 {
-    static char reply[4096];
+    static char reply[16384];
     assert_true(ts_redis_ask(&kit_redis, line, reply, sizeof(reply)));
     return reply;
 }

@@ -1,5 +1,5 @@
 /* lade as a producer and a worker of Resque: what it writes, read from the server. Numbers W1-W28: docs/resque.md. */
-#include "resque/rb_kit.h"
+#include "resque/rs_kit.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,87 +10,6 @@
 #include <lade/lade.h>
 
 #include "base/base.h"
-
-#define WAIT (INT64_C(120) * 1000 * 1000 * 1000)
-
-static const char *url_with(const char *tail)
-{
-    static char url[220];
-    (void)snprintf(url, sizeof(url), "resque+unix://%s%s", kit_redis.socket, tail);
-    return url;
-}
-
-static const char *path_in_dir(const char *name)
-{
-    static char path[200];
-    (void)snprintf(path, sizeof(path), "%s/%s", kit_dir(), name);
-    return path;
-}
-
-static void enqueue_at(const char *url, const char *kind, const char *payload)
-{
-    struct cli_run r = {0};
-    RUN(&r, "enqueue", "-u", url, "--kind", kind, "--payload", payload);
-    assert_code(&r, 0);
-    run_free(&r);
-}
-
-static void enqueue_job(const char *kind, const char *payload)
-{
-    enqueue_at(url_with(""), kind, payload);
-}
-
-/* Runs what is there to its end. */
-static void drain_at(const char *url, const char *kind, const char *command)
-{
-    struct cli_run r = {0};
-    RUN(&r, "work", "-u", url, "--drain", "--kind", kind, "--exec", command, "-c", "2");
-    assert_code(&r, 0);
-    run_free(&r);
-}
-
-static void start_worker(struct ts_proc *p, const char *url, const char *slots, const char *command,
-                         const char *const *env)
-{
-    char log[200];
-    (void)snprintf(log, sizeof(log), "%s", path_in_dir("worker.log"));
-    const char *argv[] = {lade_bin(), "work",    "-u",     url,      "-c",    slots,    "--lease",
-                          "2s",       "--sweep", "100ms",  "--kind", "Sleep", "--exec", command,
-                          "--kind",   "Ok",      "--exec", "true",   NULL};
-    assert_true(ts_proc_start(p, argv, env, log));
-}
-
-static int end_worker(struct ts_proc *p)
-{
-    ts_proc_signal(p, SIGTERM);
-    assert_true(ts_proc_wait(p, WAIT));
-    return ts_proc_code(p);
-}
-
-static void assert_reply(const char *line, const char *wanted)
-{
-    const char *reply = ask(line);
-    if (!strstr(reply, wanted))
-        fail_msg("%s -> %s, without %s", line, reply, wanted);
-}
-
-static void touch(const char *name)
-{
-    FILE *f = fopen(path_in_dir(name), "w");
-    assert_non_null(f);
-    (void)fclose(f);
-}
-
-static size_t lines_of(const char *name)
-{
-    size_t n = 0;
-    FILE *f = fopen(path_in_dir(name), "r");
-    for (int c; f && (c = fgetc(f)) != EOF;)
-        n += c == '\n';
-    if (f)
-        (void)fclose(f);
-    return n;
-}
 
 /* resque W5, W1: the bytes of Ruby's generator, on Ruby's keys, and nothing else. */
 static void an_enqueue_writes_what_ruby_writes(void **state)
@@ -154,8 +73,7 @@ static void what_resque_cannot_do_is_refused_before_anything_is_written(void **s
 
     static const struct {
         const char *option, *value, *word;
-    } cases[] = {{"--in", "5s", "in: "},
-                 {"--priority", "2", "priority: "},
+    } cases[] = {{"--priority", "2", "priority: "},
                  {"--unique", "k", "unique: "},
                  {"--key", "k", "key"},
                  {"--id", "x", "id: "},
@@ -342,14 +260,6 @@ static void exit_codes_and_signals_are_failures(void **state)
     assert_int_equal(ask_int("LLEN resque:queue:default"), 0);
 }
 
-static int64_t calls_of(const char *command)
-{
-    char name[64];
-    (void)snprintf(name, sizeof(name), "cmdstat_%s:calls=", command);
-    const char *at = strstr(ask("INFO commandstats"), name);
-    return at ? strtoll(at + strlen(name), NULL, 10) : 0;
-}
-
 /* resque W14 */
 static void pause_all_workers_pauses_and_other_values_do_not(void **state)
 {
@@ -358,8 +268,13 @@ static void pause_all_workers_pauses_and_other_values_do_not(void **state)
     (void)ask("SET resque:pause-all-workers TRUE");
     enqueue_job("Ok", "[]");
     start_worker(&p, url_with(""), "1", "true", NULL);
-    /* It has looked three times and taken nothing; it does not spin meanwhile. */
-    assert_true(TS_UNTIL(WAIT, calls_of("get") >= 3));
+    /* It has looked, and waits to be told: it took nothing, and asks no more. */
+    assert_true(TS_UNTIL(WAIT, calls_of("get") >= 2));
+    (void)ask("SET resque:pause-all-workers \" true\\n\"");
+    assert_true(TS_UNTIL(WAIT, calls_of("get") >= 4));
+    (void)ask("CONFIG RESETSTAT");
+    ts_nap_ms(1200);
+    assert_true(calls_of("get") <= 1); /* that of a wake under way */
     assert_int_equal(ask_int("LLEN resque:queue:default"), 1);
     assert_int_equal(calls_of("lpop"), 0);
     (void)ask("SET resque:pause-all-workers 1");
@@ -373,13 +288,13 @@ static void an_idle_worker_blocks_and_asks_for_nothing_but_its_lease(void **stat
     (void)state;
     struct ts_proc p;
     start_worker(&p, url_with(""), "4", "true", NULL);
-    assert_true(TS_UNTIL(WAIT, strstr(ask("CLIENT LIST"), "cmd=blmove") != NULL));
+    assert_true(TS_UNTIL(WAIT, strstr(ask("CLIENT LIST"), "cmd=exists") != NULL));
     (void)ask("CONFIG RESETSTAT");
     int64_t began = lb_clock_mono();
     ts_nap_ms(3000);
     int64_t beats = 2 + (lb_clock_mono() - began) / (INT64_C(2) * 1000 * 1000 * 1000 / 3);
     assert_true(calls_of("evalsha") <= beats);
-    assert_int_equal(calls_of("lpop") + calls_of("blmove") + calls_of("get"), 0);
+    assert_int_equal(calls_of("lpop") + calls_of("exists") + calls_of("get"), 0);
     enqueue_job("Ok", "[]");
     assert_true(TS_UNTIL(WAIT, ask_int("EXISTS resque:stat:processed") == 1));
     assert_int_equal(ask_int("LLEN resque:queue:default"),
@@ -500,12 +415,7 @@ static void queues_are_served_in_strict_order(void **state)
     RUN(&r, "work", "-u", url_with(""), "-q", "high,low", "--drain", "-c", "1", "--exec", command);
     assert_code(&r, 0);
     run_free(&r);
-    FILE *f = fopen(path_in_dir("order"), "r");
-    char text[64] = "";
-    assert_non_null(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-    (void)fclose(f);
-    assert_string_equal(text, "high\nhigh\nlow\nlow\n");
+    assert_file("order", "high\nhigh\nlow\nlow\n");
 }
 
 /* resque W20: the server is killed and comes back empty: the worker registers anew and works. */

@@ -100,6 +100,11 @@ uint64_t ls_redis_conn_generation(const struct ls_redis_conn *c)
     return c->generation;
 }
 
+uint64_t ls_redis_conn_pushes(const struct ls_redis_conn *c)
+{
+    return c->pushes;
+}
+
 bool ls_redis_conn_may_have_run(const struct ls_redis_conn *c)
 {
     return c->may_have_run;
@@ -256,7 +261,7 @@ static bool keep_reply(struct ls_redis_conn *c)
     return true;
 }
 
-/* Takes what is whole out of `in`. Pushes are passed over: lade asks for none. 0 or the failure, dropped. */
+/* Takes what is whole out of `in`. Pushes are counted and passed over. 0 or the failure, dropped. */
 static int parse(struct ls_redis_conn *c, const char *where, lade_err *err)
 {
     while (c->in_at < c->in.n) {
@@ -271,6 +276,7 @@ static int parse(struct ls_redis_conn *c, const char *where, lade_err *err)
             return 0;
         if (!push && !keep_reply(c))
             return lose_nomem(c, where, err);
+        c->pushes += push;
         c->in_at += c->scan.at;
         ls_redis_scan_init(&c->scan, c->config.reply_max);
     }

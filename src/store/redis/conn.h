@@ -64,6 +64,11 @@ void ls_redis_conn_close(struct ls_redis_conn *c);
 /* Dials unless connected, repeating until the deadline. -LADE_EUNAVAILABLE, _EAUTH, _EUNSUPPORTED, _EACCESS, _EPROTO,
  * _ETOOBIG, _EINVAL (db), _ENOMEM. */
 LADE_CHECKED int ls_redis_conn_connect(struct ls_redis_conn *c, int64_t deadline, lade_err *err);
+/*
+ * How many pushes have come since it was opened: a connection on which CLIENT TRACKING is on counts what has changed so. They are read, and
+ * passed over, by whatever reads: await with deadline 0 looks for more.
+ */
+uint64_t ls_redis_conn_pushes(const struct ls_redis_conn *c);
 /* Drops the connection and all outstanding replies; the next use dials. */
 void ls_redis_conn_drop(struct ls_redis_conn *c);
 bool ls_redis_conn_is_up(const struct ls_redis_conn *c);

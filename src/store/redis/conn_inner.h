@@ -55,6 +55,7 @@ struct ls_redis_conn {
     lade_err last;                              /* why the last attempt to connect failed */
     struct ls_redis_pace pace;                  /* of dialing; back to 0 by a call that succeeds */
     uint64_t generation;
+    uint64_t pushes; /* that came */
     char server[64];
     bool by_digest;                    /* scripts are called by EVALSHA: no library, or refused */
     char (*sha)[LS_REDIS_SHA_LEN + 1]; /* then one each script of the table */

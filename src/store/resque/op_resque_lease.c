@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/beat.h"
+#include "resque/resque_queues.h"
 #include "store/resque/resque_inner.h"
 
 static struct ls_redis_cmd *begin(struct ls_redis_conn *c, const struct ls_resque_store *s,
@@ -40,6 +41,19 @@ static void encode_beat(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSE
     ls_redis_cmd_end(cmd);
 }
 
+/* "a,b"; an id has no exclusions, as Ruby's has none. */
+static void add_names(struct lb_buf *out, struct lq_lanes lanes, bool all)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < lanes.n; i++) {
+        if (lanes.queue[i][0] == '!' && !all)
+            continue;
+        lb_buf_add_str(out, comma);
+        lb_buf_add_str(out, lanes.queue[i]);
+        comma = ",";
+    }
+}
+
 /* The slots and names of a worker that is new. */
 static int prepare(struct beat_call *b, lade_err *err)
 {
@@ -53,18 +67,16 @@ static int prepare(struct beat_call *b, lade_err *err)
     lr_mutex_lock(&b->s->work.lock);
     if (w->n_slots == 0) {
         w->slot = lb_calloc(n, sizeof(*w->slot));
-        for (size_t i = 0; i < beat->lanes.n; i++) {
-            lb_buf_add_str(&w->queues, i > 0 ? "," : "");
-            lb_buf_add_str(&w->queues, beat->lanes.queue[i]);
-        }
+        add_names(&w->queues, beat->lanes, false);
         w->n_slots = w->slot && !w->queues.failed ? n : 0;
         w->first_slot = b->s->n_slots;
         b->s->n_slots += (unsigned)w->n_slots;
     }
     bool made = w->n_slots > 0;
     lr_mutex_unlock(&b->s->work.lock);
-    lb_buf_add_fmt(&b->about, "%s\n%.*s\n%d\n%lld", beat->name, (int)w->queues.n,
-                   (const char *)w->queues.p, beat->concurrency, (long long)beat->started_ms);
+    lb_buf_add_fmt(&b->about, "%s\n", beat->name);
+    add_names(&b->about, beat->lanes, true);
+    lb_buf_add_fmt(&b->about, "\n%d\n%lld", beat->concurrency, (long long)beat->started_ms);
     return made && !b->about.failed ? 0 : lb_fail_nomem(err, "renew");
 }
 
@@ -79,14 +91,15 @@ static int send_beat(struct beat_call *b, lade_err *err)
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
         size_t n = ls_redis_read_array(&cur);
         bool known = ls_redis_read_int(&cur) == 0;
-        int64_t death = n == 2 ? ls_redis_read_int(&cur) : -1;
+        int64_t death = n == 3 ? ls_redis_read_int(&cur) : -1;
+        int64_t due = n == 3 ? ls_redis_read_int(&cur) : -1;
         if (cur.bad)
             rc = ls_redis_conn_fail_reply(c, "renew", err);
         else if (!known)
             rc = LADE_STALE;
         else if (b->beat->ahead)
             *b->beat->ahead = (struct lq_ahead){.death_in_ms = death < 0 ? LB_FOREVER : death,
-                                                .due_in_ms = LB_FOREVER};
+                                                .due_in_ms = due < 0 ? LB_FOREVER : due};
     }
     lr_mutex_unlock(&s->beat.lock);
     return rc;
@@ -146,16 +159,18 @@ int ls_resque_leave(struct lq_store *base, const char *worker, struct lq_lanes l
 struct reclaim_call {
     struct ls_resque_store *s;
     const struct lq_take *take;
+    struct lq_lanes lanes;        /* for the script */
+    struct ls_resque_lanes found; /* when they are patterns */
 };
 
 static void encode_reclaim(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct reclaim_call *r = ctx;
     struct ls_redis_cmd *cmd =
-        begin(c, r->s, LS_RESQUE_LUA_RECLAIM, r->take->worker, 1 + r->take->lanes.n);
+        begin(c, r->s, LS_RESQUE_LUA_RECLAIM, r->take->worker, 1 + r->lanes.n);
     ls_redis_arg_u64(cmd, LB_MIN(r->take->max, LQ_TAKE_MAX));
-    for (size_t i = 0; i < r->take->lanes.n; i++)
-        ls_redis_arg_str(cmd, r->take->lanes.queue[i]);
+    for (size_t i = 0; i < r->lanes.n; i++)
+        ls_redis_arg_str(cmd, r->lanes.queue[i]);
     ls_redis_cmd_end(cmd);
 }
 
@@ -189,7 +204,10 @@ static int read_reclaim(struct reclaim_call *r, struct ls_redis_conn *c, struct 
         return lb_fail_nomem(err, "reclaim");
     for (size_t i = 0; i < n; i++) {
         read_held(&cur, &held[i]);
-        cur.bad = cur.bad || held[i].lane >= r->take->lanes.n;
+        cur.bad = cur.bad || held[i].lane >= LB_MAX(r->lanes.n, 1);
+        held[i].named = r->found.known;
+        if (!cur.bad && r->found.n > 0)
+            held[i].lane = r->found.lane[held[i].lane];
     }
     size_t before = out->n;
     int rc = cur.bad ? ls_redis_conn_fail_reply(c, "reclaim", err)
@@ -202,17 +220,24 @@ int ls_resque_reclaim(struct lq_store *base, const struct lq_take *take, struct 
                       lade_err *err)
 {
     struct ls_resque_store *s = ls_resque_of(base);
-    struct reclaim_call r = {s, take};
+    struct reclaim_call r = {.s = s, .take = take, .lanes = take->lanes};
     struct ls_resque_ask ask = {encode_reclaim, &r, "reclaim", false};
     struct ls_resque_worker *w = ls_resque_worker_ref(s, take->worker);
     if (!w)
         return lb_fail_nomem(err, "reclaim");
     struct ls_redis_conn *c;
+    int rc = 0;
     lr_mutex_lock(&s->work.lock);
-    int rc = ls_resque_ask(s, &s->work, &ask, 1, &c, err);
+    if (rq_queues_are_dynamic(take->lanes.queue, take->lanes.n)) {
+        rc = ls_resque_lanes_learn(&r.found, s, &s->work, take->lanes, err);
+        r.lanes = ls_resque_lanes_of(&r.found);
+    }
+    if (rc == 0)
+        rc = ls_resque_ask(s, &s->work, &ask, 1, &c, err);
     if (rc == 0)
         rc = read_reclaim(&r, c, w, out, err);
     lr_mutex_unlock(&s->work.lock);
+    ls_resque_lanes_fini(&r.found);
     ls_resque_worker_unref(s, w);
     return rc;
 }

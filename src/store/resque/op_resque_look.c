@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "resque/resque_queues.h"
 #include "store/resque/resque_inner.h"
 
 struct look_call {
@@ -71,6 +72,19 @@ int ls_resque_queues(struct lq_store *base, struct lb_arena *arena, const char *
     return rc;
 }
 
+/* Whether a worker of the list "a,b*,!c" takes jobs of the queue. */
+static bool serves(struct lb_slice list, const char *queue)
+{
+    char text[LQ_LANES_MAX * (LADE_NAME_MAX + 1) + 1];
+    const char *name[LQ_LANES_MAX];
+    size_t n = 0;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)LB_MIN(list.n, sizeof(text) - 1),
+                   list.n > 0 ? (const char *)list.p : "");
+    for (char *at = text, *one; n < LQ_LANES_MAX && (one = strsep(&at, ",")) != NULL;)
+        name[n++] = one;
+    return rq_queues_find(name, n, queue) != SIZE_MAX;
+}
+
 int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *out, lade_err *err)
 {
     struct ls_resque_store *s = ls_resque_of(base);
@@ -81,13 +95,14 @@ int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *o
     int rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
     if (rc == 0) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-        (void)ls_redis_read_array(&cur);
+        size_t n = ls_redis_read_array(&cur);
         bool known = ls_redis_read_int(&cur) == 1;
         lade_queue_info info = {0};
         info.count[LADE_STATE_READY] = (uint64_t)ls_redis_read_int(&cur);
         info.count[LADE_STATE_ACTIVE] = (uint64_t)ls_redis_read_int(&cur);
         info.paused = ls_redis_read_int(&cur) == 1;
-        info.n_workers = (size_t)ls_redis_read_int(&cur);
+        for (size_t i = 4; i < n; i++)
+            info.n_workers += serves(ls_redis_read_bytes(&cur), queue);
         (void)snprintf(info.name, sizeof(info.name), "%s", queue);
         if (cur.bad)
             rc = ls_redis_conn_fail_reply(c, "count", err);

@@ -17,7 +17,7 @@
 struct prune {
     const struct ls_resque_store *s;
     struct lb_slice id, beat; /* of the one that is looked at */
-    struct lb_slice working, entry;
+    struct lb_slice working, entry, queue;
 };
 
 static void encode_lock(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
@@ -57,12 +57,14 @@ static void encode_working(struct ls_redis_conn *c, void *ctx, bool repeat LB_UN
 static void encode_prune(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct prune *p = ctx;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_PRUNE, 0, 5);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_PRUNE, 0, 7);
     ls_redis_arg(cmd, p->s->keys.prefix, p->s->keys.n);
     ls_redis_arg_slice(cmd, p->id);
     ls_redis_arg_slice(cmd, p->beat);
     ls_redis_arg_slice(cmd, p->working);
     ls_redis_arg_slice(cmd, p->entry);
+    ls_redis_arg_slice(cmd, p->queue);
+    ls_redis_arg_str(cmd, p->s->multi ? "1" : "0");
     ls_redis_cmd_end(cmd);
 }
 
@@ -76,13 +78,14 @@ static bool is_expired(struct lb_slice text, struct lb_slice beat, int64_t now)
     return !lades && now - at > EXPIRED_S;
 }
 
-/* The job in what worker:<id> holds, as an entry of the failed list; nothing when it was at none. */
-static void write_failure(struct lb_buf *out, const struct prune *p, int64_t now)
+/* The job in what worker:<id> holds, as an entry of the failed list, and its queue; nothing when it was at none. */
+static void write_failure(struct lb_buf *out, struct lb_buf *name, const struct prune *p,
+                          int64_t now)
 {
     struct rq_json r = rq_json(p->working);
     struct lb_slice payload = {0}, queue = {0};
     struct rq_job job = {0};
-    struct lb_buf error, name;
+    struct lb_buf error;
     if (rq_json_enter(&r, '{'))
         while (rq_json_next(&r, '}')) {
             struct lb_slice member = rq_json_name(&r), value = rq_json_value(&r);
@@ -94,45 +97,46 @@ static void write_failure(struct lb_buf *out, const struct prune *p, int64_t now
     if (payload.n == 0)
         return;
     lb_buf_init(&error);
-    lb_buf_init(&name);
     (void)rq_job_read(&job, payload);
-    (void)rq_json_unquote(&name, job.klass);
-    rq_prune_text(&error, p->id, lb_buf_slice(&name));
-    lb_buf_clear(&name);
-    (void)rq_json_unquote(&name, queue);
+    (void)rq_json_unquote(name, job.klass);
+    rq_prune_text(&error, p->id, lb_buf_slice(name));
+    lb_buf_clear(name);
+    (void)rq_json_unquote(name, queue);
     struct rq_failure f = {.failed_at = now,
                            .payload = payload,
                            .exception = RQ_PRUNE_DIRTY_EXIT,
                            .error = lb_buf_slice(&error),
                            .worker = p->id,
-                           .queue = lb_buf_slice(&name)};
+                           .queue = lb_buf_slice(name)};
     rq_failure_write(out, &f);
-    out->failed = out->failed || error.failed || name.failed;
+    out->failed = out->failed || error.failed || name->failed;
     lb_buf_fini(&error);
-    lb_buf_fini(&name);
 }
 
 static int prune_one(struct ls_resque_store *s, struct prune *p, int64_t now, lade_err *err)
 {
     struct ls_redis_conn *c;
-    struct lb_buf working, entry;
+    struct lb_buf working, entry, queue;
     struct ls_resque_ask ask = {encode_working, p, "prune", false};
     int rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
     if (rc < 0)
         return rc;
     lb_buf_init(&working);
     lb_buf_init(&entry);
+    lb_buf_init(&queue);
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     struct lb_slice text = ls_redis_read_bytes_or_null(&cur);
     lb_buf_add(&working, text.p, text.n);
     p->working = lb_buf_slice(&working);
-    write_failure(&entry, p, now);
+    write_failure(&entry, &queue, p, now);
     p->entry = lb_buf_slice(&entry);
+    p->queue = lb_buf_slice(&queue);
     ask.encode = encode_prune;
     rc = working.failed || entry.failed ? lb_fail_nomem(err, "prune")
                                         : ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
     lb_buf_fini(&working);
     lb_buf_fini(&entry);
+    lb_buf_fini(&queue);
     return rc;
 }
 

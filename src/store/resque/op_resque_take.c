@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "resque/resque_failure.h"
+#include "resque/resque_queues.h"
 #include "store/resque/resque_inner.h"
 
 #define TAKE_BYTES (16U << 20)
@@ -140,6 +141,10 @@ struct trip {
     const struct lq_take *take; /* NULL: nothing is to be taken */
     struct ls_resque_worker *w;
     size_t max;
+    bool dynamic;          /* its lanes are patterns */
+    struct lq_lanes lanes; /* for the script */
+    bool taken;            /* the take was made, and brought nothing */
+    bool changed;          /* and what the patterns stand for is not what it was made for */
 };
 
 static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
@@ -148,16 +153,45 @@ static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
     ls_resque_encode_pieces(c, &t->settles, repeat);
     if (!t->take)
         return;
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_RESQUE_LUA_TAKE, 0, 5 + t->take->lanes.n);
+    if (t->dynamic)
+        ls_resque_lanes_ask(c, t->s);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_TAKE, 0, 5 + t->lanes.n);
     ls_redis_arg(cmd, t->s->keys.prefix, t->s->keys.n);
     ls_redis_arg_str(cmd, t->take->worker);
     ls_redis_arg_u64(cmd, t->w->take_seq);
     ls_redis_arg_u64(cmd, t->max);
     ls_redis_arg_u64(cmd, TAKE_BYTES);
-    for (size_t i = 0; i < t->take->lanes.n; i++)
-        ls_redis_arg_str(cmd, t->take->lanes.queue[i]);
+    for (size_t i = 0; i < t->lanes.n; i++)
+        ls_redis_arg_str(cmd, t->lanes.queue[i]);
     ls_redis_cmd_end(cmd);
+}
+
+/* One job of the reply. One that was taken before, and is repeated, may be of a queue that is no lane any more. */
+static void read_held(const struct trip *t, struct ls_redis_cursor *cur, struct ls_resque_held *h)
+{
+    bool again = ls_redis_read_array(cur) == 5;
+    h->fence = (uint64_t)ls_redis_read_int(cur);
+    uint32_t at = (uint32_t)ls_redis_read_int(cur);
+    h->entry = ls_redis_read_bytes(cur);
+    h->history = ls_redis_read_bytes(cur);
+    cur->bad = cur->bad || at >= LB_MAX(t->lanes.n, 1);
+    if (cur->bad)
+        return;
+    h->named = again || t->dynamic;
+    h->lane = t->dynamic ? 0 : at;
+    if (t->dynamic && t->lanes.n > 0)
+        h->lane = t->w->lanes.lane[at];
+    h->queue = again ? ls_redis_read_bytes(cur) : lb_slice_str(t->lanes.queue[at]);
+}
+
+/* Nothing was there: when there will be. */
+static int read_due(struct trip *t, struct ls_redis_cursor *cur, struct lq_leased_vec *out)
+{
+    t->taken = true;
+    t->w->due_ms = ls_redis_read_int(cur);
+    out->next_due_ms = t->w->due_ms < 0 ? 0 : t->w->due_ms;
+    out->now_ms = ls_redis_read_int(cur);
+    return 0;
 }
 
 static int read_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
@@ -171,26 +205,36 @@ static int read_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
         (void)ls_redis_read_int(&cur);
     t->w->paused = n >= 2 && ls_redis_read_int(&cur) == 1;
     n = n >= 2 ? n - 2 : 0;
-    if (cur.bad || n > LQ_TAKE_MAX)
+    if (n == 2 && ls_redis_peek(&cur) == LS_REDIS_INT)
+        return read_due(t, &cur, out);
+    if (cur.bad || n == 0 || n > LQ_TAKE_MAX)
         return ls_redis_conn_fail_reply(c, "take", err);
-    if (n == 0)
-        return 0;
     struct ls_resque_held *held = lb_calloc(n, sizeof(*held));
     if (!held)
         return lb_fail_nomem(err, "take");
-    for (size_t i = 0; i < n; i++) {
-        (void)ls_redis_read_array(&cur);
-        held[i].fence = (uint64_t)ls_redis_read_int(&cur);
-        held[i].lane = (uint32_t)ls_redis_read_int(&cur);
-        held[i].entry = ls_redis_read_bytes(&cur);
-        held[i].history = ls_redis_read_bytes(&cur);
-        cur.bad = cur.bad || held[i].lane >= t->take->lanes.n;
-        if (!cur.bad)
-            held[i].queue = lb_slice_str(t->take->lanes.queue[held[i].lane]);
-    }
+    for (size_t i = 0; i < n; i++)
+        read_held(t, &cur, &held[i]);
     int rc = cur.bad ? ls_redis_conn_fail_reply(c, "take", err)
                      : ls_resque_adopt(t->s, t->w, held, n, out, err);
     lb_free(held);
+    return rc;
+}
+
+/* The reply of a take by patterns: first what they stand for now, for adopting asks anew. */
+static int read_take_and_lanes(struct trip *t, struct ls_redis_conn *c, size_t reply,
+                               struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_resque_lanes now = {0};
+    int rc = 0;
+    if (t->dynamic)
+        rc = ls_resque_lanes_read(&now, t->take->lanes, ls_redis_conn_reply(c, reply++), err);
+    if (rc == 0)
+        rc = read_take(t, c, reply, out, err);
+    if (now.known) {
+        t->changed = !ls_resque_lanes_equal(&now, &t->w->lanes);
+        ls_resque_lanes_fini(&t->w->lanes);
+        t->w->lanes = now;
+    }
     return rc;
 }
 
@@ -220,6 +264,22 @@ static void plan_take(struct trip *t, const struct lq_settle *it, size_t n)
         t->take = NULL;
 }
 
+/* With the work link locked. */
+static int plan_lanes(struct trip *t, lade_err *err)
+{
+    if (!t->take)
+        return 0;
+    t->lanes = t->take->lanes;
+    t->dynamic = rq_queues_are_dynamic(t->lanes.queue, t->lanes.n);
+    if (!t->dynamic)
+        return 0;
+    int rc = t->w->lanes.known
+                 ? 0
+                 : ls_resque_lanes_learn(&t->w->lanes, t->s, &t->s->work, t->lanes, err);
+    t->lanes = ls_resque_lanes_of(&t->w->lanes);
+    return rc;
+}
+
 static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_leased_vec *out,
                      lade_err *err)
 {
@@ -227,9 +287,13 @@ static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_l
     int rc = add_settles(s, &t->settles, it, n, err);
     if (rc < 0)
         return rc;
-    if (t->take && t->w)
+    if (t->take && t->w) {
         plan_take(t, it, n);
-    size_t n_replies = (n > 0) + (t->take != NULL);
+        rc = plan_lanes(t, err);
+    }
+    if (rc < 0)
+        return rc;
+    size_t n_replies = (n > 0) + (t->take != NULL) + (t->take && t->dynamic);
     if (n_replies == 0)
         return 0;
     t->settles.lenient = s->settle_doubt;
@@ -246,9 +310,33 @@ static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_l
     }
     if (rc == 0 && t->take) {
         t->w->take_seq++;
-        rc = read_take(t, c, n_replies - 1, out, err);
+        rc = read_take_and_lanes(t, c, n > 0, out, err);
     }
     return rc;
+}
+
+/*
+ * A take that brought nothing, once more: when its patterns stand for other queues than it was made for, or a delayed job has fallen due since.
+ * The settles of the call are done: what fails here waits for the next take.
+ */
+static int take_again(struct trip *t, struct lq_leased_vec *out, lade_err *err)
+{
+    struct ls_resque_store *s = t->s;
+    if (t->w->due_ms >= 0 && t->w->due_ms <= out->now_ms) {
+        size_t n = 0;
+        int64_t next = 0;
+        int rc = ls_resque_promote_due(s, LQ_TAKE_MAX, &n, &next, err);
+        out->next_due_ms = rc < 0 ? out->now_ms + LADE_SECOND / LADE_MILLISECOND : next;
+        t->changed = t->changed || n > 0;
+    }
+    if (!t->changed || t->w->paused)
+        return 0;
+    t->settles.n = 0;
+    t->taken = t->changed = false;
+    lr_mutex_lock(&s->work.lock);
+    int rc = make_trip(t, NULL, 0, out, err);
+    lr_mutex_unlock(&s->work.lock);
+    return LB_MAX(rc, 0);
 }
 
 int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
@@ -272,6 +360,8 @@ int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
         rc = make_trip(&t, it, n, out, err);
         lr_mutex_unlock(&s->work.lock);
     }
+    if (rc == 0 && t.w && t.taken)
+        rc = take_again(&t, out, err);
     if (t.w)
         ls_resque_worker_unref(s, t.w);
     lb_free(t.settles.piece);

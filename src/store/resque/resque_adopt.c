@@ -17,9 +17,10 @@ void ls_resque_encode_pieces(struct ls_redis_conn *c, const struct ls_resque_pie
 {
     if (p->n == 0)
         return;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_SETTLE, 0, 2 + 6 * p->n);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_SETTLE, 0, 3 + 6 * p->n);
     ls_redis_arg(cmd, p->s->keys.prefix, p->s->keys.n);
     ls_redis_arg_str(cmd, p->lenient || repeat ? "1" : "0");
+    ls_redis_arg_str(cmd, p->s->multi ? "1" : "0");
     for (size_t i = 0; i < p->n; i++) {
         const struct ls_resque_piece *it = &p->piece[i];
         const uint8_t *text = p->texts.p ? p->texts.p + it->at : NULL;
@@ -89,7 +90,7 @@ static void encode_adopt(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 }
 
 /* The failed list instead. */
-static void fail(struct adopt *a, const struct ls_resque_held *h, enum rq_bad bad,
+static void fail(struct adopt *a, const struct ls_resque_held *h, enum rq_bad bad, const char *why,
                  const struct rq_job *job)
 {
     struct ls_resque_piece *piece = &a->failed.piece[a->failed.n++];
@@ -111,7 +112,7 @@ static void fail(struct adopt *a, const struct ls_resque_held *h, enum rq_bad ba
         words.exception = RQ_PRUNE_DIRTY_EXIT;
         lb_buf_add(&id, h->former_id.p, h->former_id.n);
     } else {
-        lb_buf_add_fmt(&a->text, "the entry %s", rq_bad_text(bad));
+        lb_buf_add_fmt(&a->text, bad == RQ_FINE ? "%s" : "the entry %s", why);
         words.exception = bad == RQ_NOT_JSON ? "Resque::Helpers::DecodeException" : "ArgumentError";
         if (a->w->n_slots > 0)
             ls_resque_slot_id(a->s, a->w, 0, &id);
@@ -144,8 +145,10 @@ static bool lease(struct adopt *a, const struct ls_resque_held *h, struct lq_lea
     l->history = lb_arena_copy(&out->arena, h->history.p, h->history.n);
     (void)snprintf(l->former, sizeof(l->former), "%.*s", (int)LB_MIN(h->former.n, LADE_ID_MAX),
                    h->former.n > 0 ? (const char *)h->former.p : "");
+    if (h->named)
+        l->queue = (const char *)lb_arena_copy(&out->arena, h->queue.p, h->queue.n).p;
     out->n++;
-    return l->id.p && l->body.p && l->history.p;
+    return l->id.p && l->body.p && l->history.p && (l->queue || !h->named);
 }
 
 /* The slot of a job that was taken shows it. One of a reclaim is only passed on. */
@@ -172,12 +175,13 @@ static int adopt_all(struct adopt *a, const struct ls_resque_held *held, size_t 
         struct rq_job job;
         enum rq_bad bad = rq_job_read(&job, held[i].entry);
         lb_buf_clear(&a->body);
-        if (bad == RQ_FINE && !held[i].lost && !ls_resque_body_write(&a->body, &job, a->now_ms))
-            bad = a->body.failed ? RQ_FINE : RQ_NO_CLASS;
+        const char *why = bad == RQ_FINE ? NULL : rq_bad_text(bad);
+        if (bad == RQ_FINE && !held[i].lost)
+            why = ls_resque_body_write(&a->body, &job, a->now_ms);
         if (a->body.failed)
             return lb_fail_nomem(err, "take");
-        if (bad != RQ_FINE || held[i].lost) {
-            fail(a, &held[i], bad, &job);
+        if (why || held[i].lost) {
+            fail(a, &held[i], bad, why, &job);
             continue;
         }
         if (!lease(a, &held[i], out))

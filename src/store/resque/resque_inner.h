@@ -30,6 +30,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/script.h"
 #include "store/redis/url.h"
+#include "store/resque/resque_lanes.h"
 
 enum ls_resque_lua {
     LS_RESQUE_LUA_TAKE = 0,
@@ -39,13 +40,12 @@ enum ls_resque_lua {
     LS_RESQUE_LUA_RECLAIM,
     LS_RESQUE_LUA_LOOK,
     LS_RESQUE_LUA_PRUNE,
+    LS_RESQUE_LUA_DELAYED,
+    LS_RESQUE_LUA_PROMOTE,
     LS_RESQUE_N_LUA
 };
 
 #define LS_RESQUE_SLOTS_MAX 1024
-#define LS_RESQUE_WATCHED   7 /* lanes with a connection of their own while a worker waits */
-#define LS_RESQUE_BLOCK_MS  60000
-#define LS_RESQUE_PAUSED    LADE_SECOND /* a paused worker looks so often whether it still is */
 
 struct ls_resque_link {
     struct lr_mutex lock;
@@ -53,11 +53,11 @@ struct ls_resque_link {
     bool bare;                  /* calls no scripts: it loads none */
 };
 
-/* A connection that blocks at the server until a queue has something. */
+/* A connection that the server tells when a key that it has read changes. */
 struct ls_resque_watch {
     struct ls_redis_conn *conn;
-    char queue[LADE_NAME_MAX + 1]; /* of the outstanding command */
-    int64_t answer_by;
+    uint64_t generation; /* of the connection that was asked for it */
+    bool refused;        /* by this server */
 };
 
 /* What this process knows of a worker incarnation. */
@@ -66,15 +66,17 @@ struct ls_resque_worker {
     char id[LADE_ID_MAX + 1];
     int refs; /* guarded by: state; the list's own and those of calls */
     struct lr_event wake;
-    struct ls_resque_watch watch[LS_RESQUE_WATCHED]; /* of the waiting thread */
-    struct lb_buf queues;                            /* "a,b", since the first renewal */
-    uint64_t *slot;                                  /* guarded by: work link; fences, 0 = free */
-    size_t n_slots;                                  /* 0 = not registered */
+    struct ls_resque_watch watch; /* of the waiting thread, as the next three */
+    struct ls_resque_lanes lanes; /* what patterns stand for, at the last take */
+    bool full, paused;            /* of the last take */
+    int64_t due_ms;               /* when the first delayed job was due; -1 = there was none */
+    struct lb_buf queues;         /* "a,b" without exclusions, since the first renewal */
+    uint64_t *slot;               /* guarded by: work link; fences, 0 = free */
+    size_t n_slots;               /* 0 = not registered */
     unsigned
         first_slot; /* number of its first slot in this process, so that no two ids are the same */
     uint64_t take_seq; /* guarded by: work link */
     bool take_doubt;   /* guarded by: work link */
-    bool full, paused; /* of the last take */
 };
 
 struct ls_resque_store {
@@ -82,8 +84,8 @@ struct ls_resque_store {
     struct ls_redis_url url;
     struct rq_keys keys;
     struct rq_host host;
-    bool strict;
-    bool reached; /* atomic */
+    bool strict, active, multi; /* options of the URL */
+    bool reached;               /* atomic */
     struct ls_resque_link put, admin, work, beat;
     unsigned n_slots;  /* guarded by: work link; given so far */
     bool settle_doubt; /* guarded by: work link; a settle ended without an answer */
@@ -134,12 +136,23 @@ void ls_resque_slot_id(const struct ls_resque_store *s, const struct ls_resque_w
                        size_t slot, struct lb_buf *out);
 
 /* resque_envelope.c: between what the engine stores and what lies in a Resque queue. */
+struct ls_resque_entry {
+    bool active;  /* in ActiveJob's wrapper */
+    bool delayed; /* as resque-scheduler keeps it */
+    int64_t now_ms;
+};
+
 /* Appends the entry of an envelope. What Resque cannot do is -LADE_EUNSUPPORTED naming it; args that are no JSON array are EINVAL. */
-LADE_CHECKED int ls_resque_entry_write(struct lb_buf *out, const struct lq_put *put, lade_err *err);
-/* Appends an envelope of an entry that rq_job_read found fine. False when out of memory or the class is no text. */
-bool ls_resque_body_write(struct lb_buf *out, const struct rq_job *job, int64_t now_ms);
+LADE_CHECKED int ls_resque_entry_write(struct lb_buf *out, const struct ls_resque_entry *e,
+                                       const struct lq_put *put, lade_err *err);
+/*
+ * Appends an envelope of an entry that rq_job_read found fine; of a job of ActiveJob's, its own class and arguments. NULL, or what is wrong,
+ * "is ...", "args[0].job_class: must ..."; out of memory shows in out->failed.
+ */
+const char *ls_resque_body_write(struct lb_buf *out, const struct rq_job *job, int64_t now_ms);
 
 /* The ops, by file. */
+int ls_resque_now(struct lq_store *base, int64_t *now_ms, lade_err *err);
 int ls_resque_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
 int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                           const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
@@ -154,6 +167,14 @@ int ls_resque_leave(struct lq_store *base, const char *worker, struct lq_lanes l
 int ls_resque_wait(struct lq_store *base, const char *worker, struct lq_lanes lanes,
                    int64_t deadline, lade_err *err);
 void ls_resque_wake(struct lq_store *base, const char *worker);
+int ls_resque_promote(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,
+                      int64_t *next_ms, lade_err *err);
+/*
+ * The same without lanes: what is due of all queues, unless another is the master scheduler. *next_ms is 0 when the schedule has changed by it, or
+ * nothing is in it.
+ */
+LADE_CHECKED int ls_resque_promote_due(struct ls_resque_store *s, size_t max, size_t *n,
+                                       int64_t *next_ms, lade_err *err);
 int ls_resque_queues(struct lq_store *base, struct lb_arena *arena, const char ***name, size_t *n,
                      lade_err *err);
 int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *out, lade_err *err);
@@ -166,6 +187,7 @@ struct ls_resque_held {
     uint64_t fence;
     uint32_t lane;
     bool begun, lost;                         /* lost: of a worker in strict mode that is gone */
+    bool named;                               /* its queue may be none of the lanes */
     struct lb_slice entry, history;           /* in the reply, as all of these */
     struct lb_slice former, former_id, queue; /* of a reclaim: incarnation, its first Resque id */
 };
@@ -215,8 +237,7 @@ LADE_CHECKED int ls_resque_adopt(struct ls_resque_store *s, struct ls_resque_wor
     .events_set = ls_resque_no_events_set, .events_get = ls_resque_no_events_get,              \
     .event_read = ls_resque_no_event_read, .get = ls_resque_no_get, .list = ls_resque_no_list, \
     .act = ls_resque_no_act, .purge = ls_resque_no_purge, .redrive = ls_resque_no_redrive,     \
-    .pause = ls_resque_no_pause, .forget = ls_resque_no_forget, .promote = ls_resque_promote,  \
-    .trim = ls_resque_trim
+    .pause = ls_resque_no_pause, .forget = ls_resque_no_forget, .trim = ls_resque_trim
 int ls_resque_no_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
 int ls_resque_no_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
                          struct lb_arena *arena, struct lq_result *out, lade_err *err);
@@ -243,8 +264,6 @@ int ls_resque_no_redrive(struct lq_store *s, const char *queue, size_t max, size
                          lade_err *err);
 int ls_resque_no_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
 int ls_resque_no_forget(struct lq_store *s, const char *queue, lade_err *err);
-int ls_resque_promote(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t *n,
-                      int64_t *next_ms, lade_err *err);
 int ls_resque_trim(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,
                    lade_err *err);
 

@@ -56,12 +56,3 @@ void ls_resque_no_unwatch(struct lq_store *s LB_UNUSED, const char *waiter LB_UN
                           struct lq_lanes lanes LB_UNUSED)
 {
 }
-
-/* Nothing is ever scheduled. */
-int ls_resque_promote(struct lq_store *s LB_UNUSED, struct lq_lanes lanes LB_UNUSED,
-                      size_t max LB_UNUSED, size_t *n, int64_t *next_ms, lade_err *err LB_UNUSED)
-{
-    *n = 0;
-    *next_ms = 0;
-    return 0;
-}

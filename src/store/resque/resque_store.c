@@ -18,7 +18,9 @@
     X(LEAVE, leave)     \
     X(RECLAIM, reclaim) \
     X(LOOK, look)       \
-    X(PRUNE, prune)
+    X(PRUNE, prune)     \
+    X(DELAYED, delayed) \
+    X(PROMOTE, promote)
 /* Made by lade_embed from lua/. */
 #define DECLARE(upper, lower)                  \
     extern const char ls_resque_lua_##lower[]; \
@@ -104,8 +106,8 @@ void ls_resque_key_of(struct ls_redis_cmd *cmd, const struct ls_resque_store *s,
 
 static void free_worker(struct ls_resque_worker *w)
 {
-    for (size_t i = 0; i < LS_RESQUE_WATCHED; i++)
-        ls_redis_conn_close(w->watch[i].conn);
+    ls_redis_conn_close(w->watch.conn);
+    ls_resque_lanes_fini(&w->lanes);
     lb_buf_fini(&w->queues);
     lb_free(w->slot);
     lr_event_fini(&w->wake);
@@ -125,6 +127,7 @@ static struct ls_resque_worker *new_worker(const char *id)
     (void)snprintf(w->id, sizeof(w->id), "%s", id);
     w->refs = 1;
     w->take_seq = 1;
+    w->due_ms = -1;
     return w;
 }
 
@@ -221,6 +224,8 @@ static int read_url(struct ls_resque_store *s, lade_err *err)
         return rc;
     const char *ns = strcmp(s->base.config.ns, "lade") == 0 ? NULL : s->base.config.ns;
     s->strict = u.strict;
+    s->active = u.active;
+    s->multi = u.multi;
     rc = rq_keys_init(&s->keys, u.has_ns ? u.ns : ns, err);
     if (rc == 0)
         rc = ls_redis_url_parse(&s->url, (const char *)u.redis.p, err);
@@ -264,7 +269,7 @@ static void encode_time(struct ls_redis_conn *c, void *ctx LB_UNUSED, bool repea
     ls_redis_cmd_end(cmd);
 }
 
-static int read_now(struct lq_store *base, int64_t *now_ms, lade_err *err)
+int ls_resque_now(struct lq_store *base, int64_t *now_ms, lade_err *err)
 {
     struct ls_resque_store *s = ls_resque_of(base);
     struct ls_resque_ask ask = {encode_time, NULL, "now", false};
@@ -291,7 +296,7 @@ const struct lq_store_ops ls_resque_ops = {.name = "resque",
                                            .size = sizeof(struct ls_resque_store),
                                            .open = open_store,
                                            .close = close_store,
-                                           .now = read_now,
+                                           .now = ls_resque_now,
                                            .put = ls_resque_put,
                                            .settle_take = ls_resque_settle_take,
                                            .begin = ls_resque_begin,
@@ -300,8 +305,10 @@ const struct lq_store_ops ls_resque_ops = {.name = "resque",
                                            .reclaim = ls_resque_reclaim,
                                            .wait = ls_resque_wait,
                                            .wake = ls_resque_wake,
+                                           .promote = ls_resque_promote,
                                            .queues = ls_resque_queues,
                                            .count = ls_resque_count,
                                            .workers = ls_resque_list_workers,
                                            .check = ls_resque_check,
+                                           .patterns = &ls_resque_patterns,
                                            LS_RESQUE_REFUSED_OPS};

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "base/err.h"
 
 static const struct {
@@ -41,9 +42,33 @@ static bool decode(char *out, size_t size, const char *p, size_t n)
     return true;
 }
 
+/* An option of two values, the default first. */
+struct choice {
+    const char *name, *value[2];
+    size_t at;
+};
+
+static const struct choice choices[] = {
+    {"mode", {"reliable", "strict"}, offsetof(struct ls_resque_url, strict)},
+    {"jobs", {"resque", "active_job"}, offsetof(struct ls_resque_url, active)},
+    {"failures", {"redis", "redis_multi_queue"}, offsetof(struct ls_resque_url, multi)}};
+
+static int choose(struct ls_resque_url *u, const struct choice *c, const char *p, size_t n,
+                  lade_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (n == strlen(c->value[i]) && memcmp(p, c->value[i], n) == 0) {
+            *(bool *)((char *)u + c->at) = i == 1;
+            return 0;
+        }
+    }
+    return lb_fail(err, LADE_EINVAL, "open", "Resque URL: %s must be %s (the default) or %s",
+                   c->name, c->value[0], c->value[1]);
+}
+
 static int read_option(struct ls_resque_url *u, const char *p, size_t n, bool *ours, lade_err *err)
 {
-    static const char ns[] = "namespace=", mode[] = "mode=";
+    static const char ns[] = "namespace=";
     *ours = true;
     if (n >= strlen(ns) && memcmp(p, ns, strlen(ns)) == 0) {
         if (u->has_ns)
@@ -55,12 +80,10 @@ static int read_option(struct ls_resque_url *u, const char *p, size_t n, bool *o
                            RQ_NAMESPACE_MAX);
         return 0;
     }
-    if (n >= strlen(mode) && memcmp(p, mode, strlen(mode)) == 0) {
-        u->strict = n == strlen("mode=strict") && memcmp(p, "mode=strict", n) == 0;
-        if (!u->strict && !(n == strlen("mode=reliable") && memcmp(p, "mode=reliable", n) == 0))
-            return lb_fail(err, LADE_EINVAL, "open",
-                           "Resque URL: mode must be reliable (the default) or strict");
-        return 0;
+    for (size_t i = 0; i < LB_ARRAY_LEN(choices); i++) {
+        size_t len = strlen(choices[i].name);
+        if (n > len && memcmp(p, choices[i].name, len) == 0 && p[len] == '=')
+            return choose(u, &choices[i], p + len + 1, n - len - 1, err);
     }
     *ours = false;
     return 0;

@@ -1,5 +1,5 @@
 -- ARGV: namespace, incarnation, lease ms, 1 = first, mode, about, Resque ids...
--- {0, ms until the first of the others is dead or -1}, or {1}: it is not known
+-- {0, ms until the first of the others is dead or -1, ms until a delayed job is due or -1}, or {1}: it is not known
 local inc, lease, first = ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local now = now_ms()
 if not first and not redis.call('ZSCORE', ALIVE, inc) then return {1} end
@@ -33,4 +33,5 @@ for i = 1, #other, 2 do
     break
   end
 end
-return {0, ahead}
+local due = first_due()
+return {0, ahead, due < 0 and -1 or math.max(due - now, 0)}

@@ -34,10 +34,26 @@ local function format_time(form, ms)
   return string.format(form, y, m, d, math.floor(r / 3600), math.floor(r / 60) % 60, r % 60)
 end
 
+-- When the first job of resque-scheduler's is due, in ms, or -1.
+local function first_due()
+  local first = redis.call('ZRANGE', P .. 'delayed_queue_schedule', 0, 0, 'WITHSCORES')
+  return first[2] and math.floor(tonumber(first[2])) * 1000 or -1
+end
+
 -- Alive and not reclaimed.
 local function is_live(incarnation, now)
   local until_ms = redis.call('ZSCORE', ALIVE, incarnation)
   return until_ms and tonumber(until_ms) >= now
+end
+
+-- multi: each queue has a list of its own
+local function push_failed(multi, queue, entry)
+  if multi then
+    redis.call('SADD', P .. 'failed_queues', queue .. '_failed')
+    redis.call('RPUSH', P .. queue .. '_failed', entry)
+  else
+    redis.call('RPUSH', P .. 'failed', entry)
+  end
 end
 
 -- "queue\nentry"

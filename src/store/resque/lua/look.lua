@@ -1,8 +1,8 @@
 -- ARGV: namespace, queue or ''
--- of a queue {known, ready, active, paused, workers}; else {incarnation, alive until, about, jobs held}...
+-- of a queue {known, ready, active, paused, names that a worker serves...}; else {incarnation, alive until, about, jobs held}...
 local queue = ARGV[2]
 local out = {}
-local active, serving = 0, 0
+local active, serving = 0, {}
 local live = redis.call('ZRANGE', ALIVE, 0, -1, 'WITHSCORES')
 for i = 1, #live, 2 do
   local all = redis.call('HGETALL', HELD .. live[i])
@@ -14,12 +14,12 @@ for i = 1, #live, 2 do
       if split(all[k + 1]) == queue then active = active + 1 end
     end
   end
-  local names = string.match(about, '^[^\n]*\n([^\n]*)') or ''
-  if string.find(',' .. names .. ',', ',' .. queue .. ',', 1, true) then serving = serving + 1 end
+  serving[#serving + 1] = string.match(about, '^[^\n]*\n([^\n]*)') or ''
   out[#out + 1] = {live[i], live[i + 1], about, held}
 end
 if queue == '' then return out end
 local pause = redis.call('GET', P .. 'pause-all-workers')
 local paused = pause and string.lower(string.match(pause, '^%s*(.-)%s*$')) == 'true'
-return {redis.call('SISMEMBER', P .. 'queues', queue), redis.call('LLEN', P .. 'queue:' .. queue), active, paused and 1 or 0,
-  serving}
+out = {redis.call('SISMEMBER', P .. 'queues', queue), redis.call('LLEN', P .. 'queue:' .. queue), active, paused and 1 or 0}
+for _, names in ipairs(serving) do out[#out + 1] = names end
+return out

@@ -1,8 +1,8 @@
--- ARGV: namespace, 1 = a missing lease was settled before, then for each: action, incarnation, fence, Resque id or '', before, after
+-- ARGV: namespace, 1 = a missing lease was settled before, 1 = each queue has a failed list, then for each: action, incarnation, fence, Resque id or '', before, after
 --   c  done     f  failed: before .. entry .. after     F  failed: before is the whole     h  back to the head; after: history
 --   b  begun
 -- 0 or 1 (stale) for each
-local lenient = ARGV[2] == '1'
+local lenient, multi = ARGV[2] == '1', ARGV[3] == '1'
 local crashed = redis.call('EXISTS', CRASHES) == 1
 local processed, failed, n_processed, n_failed = {}, {}, 0, 0
 local out = {}
@@ -22,8 +22,8 @@ local function settle(action, inc, fence, id, before, after)
     redis.call('LPUSH', P .. 'queue:' .. queue, entry)
     if after ~= '' then redis.call('HSET', CRASHES, redis.sha1hex(entry), after) end
   else
-    if action == 'f' then redis.call('RPUSH', P .. 'failed', before .. entry .. after) end
-    if action == 'F' then redis.call('RPUSH', P .. 'failed', before) end
+    if action == 'f' then push_failed(multi, queue, before .. entry .. after) end
+    if action == 'F' then push_failed(multi, queue, before) end
     if action ~= 'c' then
       n_failed = n_failed + 1
       failed[id] = (failed[id] or 0) + 1
@@ -36,7 +36,7 @@ local function settle(action, inc, fence, id, before, after)
   return 0
 end
 
-for i = 3, #ARGV, 6 do
+for i = 4, #ARGV, 6 do
   out[#out + 1] = settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
 end
 

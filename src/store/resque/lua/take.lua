@@ -1,5 +1,6 @@
 -- ARGV: namespace, incarnation, number of the take, max, bytes, queues...
--- {1} not live, or {0, paused, {fence, lane, entry, history}...}
+-- {1} not live, or {0, paused, {fence, lane, entry, history, queue when it is none of the lanes}...}; with nothing taken, at its end
+-- when the first delayed job is due or -1, and now, both in ms
 local inc, seq, max, bytes = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local held = HELD .. inc
 if not is_live(inc, now_ms()) then return {1} end
@@ -12,8 +13,14 @@ end
 
 local crashed = redis.call('EXISTS', CRASHES) == 1
 local out = {0, 0}
-local function add(fence, lane, entry)
-  out[#out + 1] = {fence, lane, entry, crashed and history_of(entry) or ''}
+local function add(fence, lane, entry, queue)
+  out[#out + 1] = {fence, lane, entry, crashed and history_of(entry) or '', queue}
+end
+
+local function nothing()
+  out[3] = first_due()
+  out[4] = now_ms()
+  return out
 end
 
 -- The reply to this very take was lost: the same again.
@@ -25,18 +32,17 @@ if last then
       local value = redis.call('HGET', held, text(fence))
       if value then
         local queue, entry = split(value)
-        local lane = lane_of(queue)
-        if lane then add(text(fence), lane, entry) end
+        add(text(fence), lane_of(queue) or 0, entry, queue)
       end
     end
-    return out
+    return #out > 2 and out or nothing()
   end
 end
 
 local pause = redis.call('GET', P .. 'pause-all-workers')
 if pause and string.lower(string.match(pause, '^%s*(.-)%s*$')) == 'true' then
   out[2] = 1
-  return out
+  return nothing()
 end
 local got = {}
 local size = 0
@@ -48,7 +54,7 @@ for i = 6, #ARGV do
     size = size + #entry
   end
 end
-if #got == 0 then return out end
+if #got == 0 then return nothing() end
 local first = redis.call('INCRBY', P .. 'lade:fence', #got) - #got + 1
 for k, job in ipairs(got) do
   local fence = text(first + k - 1)
