@@ -181,7 +181,7 @@ static void c028_reply_of_a_take_cut_at_any_byte_runs_the_job_once(void **state)
         (void)snprintf(id, sizeof(id), "cut-%d", k);
         wait_until_idle(f);
         ts_proxy_clear(f->r.proxy);
-        (void)ts_proxy_rule(f->r.proxy, &(struct ts_proxy_rule){.match = "take.lua",
+        (void)ts_proxy_rule(f->r.proxy, &(struct ts_proxy_rule){.match = "trip.lua",
                                                                 .act = TS_PROXY_CUT_REPLY,
                                                                 .cut = (size_t)k,
                                                                 .times = 1});
@@ -220,7 +220,7 @@ static void c029_c030_settle_repeated_after_a_lost_reply_counts_once(void **stat
         char id[24];
         (void)snprintf(id, sizeof(id), "fail-%d", i);
         ts_proxy_clear(f->r.proxy);
-        (void)ts_proxy_rule(f->r.proxy, &(struct ts_proxy_rule){.match = "settle.lua",
+        (void)ts_proxy_rule(f->r.proxy, &(struct ts_proxy_rule){.match = "settle",
                                                                 .act = TS_PROXY_DROP_REPLY,
                                                                 .skip = i % 3,
                                                                 .times = 1});
@@ -322,7 +322,7 @@ static void c040_flapping_leaves_the_worker_with_its_whole_state(void **state)
     ts_rig_worker(&f->r, &f->a,
                   &(struct ts_worker_args){.name = "a", .url = url, .lease_ms = LONG_MS});
     bool up = ts_rig_wait_worker(q, "a", TS_SOON);
-    static const char *const steps[] = {"HELLO", "SELECT", "CLIENT", "SCRIPT", "take.lua"};
+    static const char *const steps[] = {"HELLO", "SELECT", "CLIENT", "SCRIPT", "trip.lua"};
     for (int i = 0; i < 10; i++) {
         (void)ts_proxy_rule(f->r.proxy, &(struct ts_proxy_rule){.match = steps[i % 5],
                                                                 .act = TS_PROXY_DROP_REQUEST,

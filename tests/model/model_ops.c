@@ -398,8 +398,7 @@ void tm_op_settle_take(struct world *w)
 
 #define RUN_MAX 40
 
-/* The lease of the id behind this one, of the same take; NULL when there is none. */
-static struct lease *find_next(struct world *w, const struct lease *l)
+struct lease *tm_next_lease(struct world *w, const struct lease *l)
 {
     static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     if (strncmp(l->id, "01HF7YAT00", 10) != 0)
@@ -427,7 +426,7 @@ void tm_op_settle_run(struct world *w)
     lade_err err[N_SIDES] = {0};
     size_t n = 0, want = 1 + tm_below(w, RUN_MAX);
     tm_trace(w, "settle run");
-    for (; l && n < want; l = find_next(w, l)) {
+    for (; l && n < want; l = tm_next_lease(w, l)) {
         of[n] = l;
         for (int i = 0; i < N_SIDES; i++)
             it[i][n] = (struct lq_settle){.queue = tm_queue(l->queue),

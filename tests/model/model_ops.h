@@ -16,6 +16,8 @@ void tm_same_result(struct world *w, const char *op, const int *rc, const lade_e
 struct lease *tm_find_lease(struct world *w, int queue, const char *id);
 /* NULL when there was none yet. */
 struct lease *tm_draw_lease(struct world *w);
+/* The lease of the id behind this one, of the same take; NULL when there is none. */
+struct lease *tm_next_lease(struct world *w, const struct lease *l);
 void tm_add_lease(struct world *w, const struct lq_take *take, const struct lq_leased *m,
                   const struct lq_leased *s);
 void tm_compare_taken(struct world *w, const struct lq_take *take, const struct lq_leased_vec *got);
@@ -27,6 +29,8 @@ void tm_op_change(struct world *w);
 struct lb_slice tm_draw_key(struct world *w);
 void tm_op_limit(struct world *w);
 void tm_op_pause_key(struct world *w);
+/* model_trip.c */
+void tm_op_trip(struct world *w);
 
 void tm_op_put(struct world *w);
 void tm_op_settle_take(struct world *w);

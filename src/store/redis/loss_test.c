@@ -117,7 +117,7 @@ static void take_whose_reply_is_lost_hands_out_what_it_took(void **state)
         char prefix[16];
         (void)snprintf(prefix, sizeof(prefix), "r%u-", round);
         srig_put(s, prefix, 5);
-        int rule = drop_replies("take.lua", 1);
+        int rule = drop_replies("trip.lua", 1);
         assert_int_equal(srig_take(s, "w", 3), 3);
         assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
         ts_proxy_clear(rig.proxy);
@@ -135,7 +135,7 @@ static void take_that_failed_is_made_good_by_the_next(void **state)
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     srig_put(s, "j", 4);
-    drop_for_good("take.lua");
+    drop_for_good("trip.lua");
     struct lq_take take = srig_asking("w", 3);
     FAILS(s, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     assert_int_equal(rig.got.n, 0);
@@ -153,7 +153,7 @@ static void take_that_got_nothing_may_be_repeated(void **state)
     (void)state;
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
-    int rule = drop_replies("take.lua", 1);
+    int rule = drop_replies("trip.lua", 1);
     assert_int_equal(srig_take(s, "w", 3), 0);
     assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
     srig_put(s, "j", 1);
@@ -167,7 +167,7 @@ static void take_that_failed_gives_only_what_is_still_leased(void **state)
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     srig_put(s, "j", 3);
-    drop_for_good("take.lua");
+    drop_for_good("trip.lua");
     struct lq_take take = srig_asking("w", 3);
     FAILS(s, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     ts_proxy_clear(rig.proxy);
@@ -356,7 +356,7 @@ static int act(struct lq_store *s, enum lade_job_verb verb, const char *id)
 static void batch_whose_replies_are_lost_is_added_taken_and_settled_once(void **state)
 {
     (void)state;
-    static const char *const script[] = {"put.lua", "take.lua", "settle.lua"};
+    static const char *const script[] = {"put.lua", "trip.lua", "settle.lua"};
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -384,7 +384,7 @@ static void take_of_a_batch_that_failed_gives_what_is_still_leased(void **state)
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     put_batch(s, 1);
-    drop_for_good("take.lua");
+    drop_for_good("trip.lua");
     struct lq_take take = srig_asking("w", BATCH - 1);
     WANT(-LADE_EUNAVAILABLE, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     ts_proxy_clear(rig.proxy);

@@ -347,29 +347,42 @@ static void encode_telling(struct ls_redis_cmd *cmd, const struct ls_redis_settl
         encode_run_details(cmd, g, &g->runs[l->run + i]);
 }
 
-/* The script that moves flows, when one of the jobs is of one. */
-static enum ls_redis_lua find_script(const struct ls_redis_settles *g,
-                                     const struct ls_redis_settle_lane *l)
+bool ls_redis_settles_move_flows(const struct ls_redis_settles *g, size_t lane)
 {
+    const struct ls_redis_settle_lane *l = &g->lane[lane];
     for (size_t i = 0; i < l->n; i++) {
         if (lq_flow_has(g->it[g->order[l->first + i]].id))
-            return LS_REDIS_LUA_FLOW_SETTLE;
+            return true;
     }
-    return LS_REDIS_LUA_SETTLE;
+    return false;
 }
 
-static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *c, size_t lane,
-                        bool repeat)
+static size_t count_groups(const struct ls_redis_settles *g, const struct ls_redis_settle_lane *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_ids; i += group_length(g, l, i))
+        n++;
+    return n;
+}
+
+static bool is_telling(const struct ls_redis_settles *g, size_t lane)
+{
+    return g->s->n_telling > 0 && ls_redis_is_telling(g->s, g->queue[lane]);
+}
+
+size_t ls_redis_settles_n_args(const struct ls_redis_settles *g, size_t lane)
+{
+    const struct ls_redis_settle_lane *l = &g->lane[lane];
+    size_t n =
+        11 + g->s->n_doubts + l->n_ids + 2 * count_groups(g, l) + 4 * l->n_runs + 9 * l->n_special;
+    return n + (is_telling(g, lane) ? 2 * l->n_ids + l->n_runs : 0);
+}
+
+void ls_redis_settles_add_args(const struct ls_redis_settles *g, struct ls_redis_cmd *cmd,
+                               size_t lane, bool repeat)
 {
     const struct ls_redis_store *s = g->s;
     const struct ls_redis_settle_lane *l = &g->lane[lane];
-    size_t n_groups = 0;
-    for (size_t i = 0; i < l->n_ids; i += group_length(g, l, i))
-        n_groups++;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(
-        c, find_script(g, l), 1,
-        12 + s->n_doubts + 3 * l->n_ids + 2 * n_groups + 5 * l->n_runs + 9 * l->n_special);
-    ls_redis_key(cmd, s->base.config.ns, g->queue[lane], "meta");
     ls_redis_arg_str(cmd, s->client);
     ls_redis_arg_u64(cmd, s->settle_tag);
     ls_redis_arg_int(cmd, repeat);
@@ -377,15 +390,32 @@ static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_completed.count, 0));
     ls_redis_arg_int(cmd, LB_MAX(s->base.config.keep_dead.count, 0));
     ls_redis_arg_u64(cmd, l->n_ids);
-    ls_redis_arg_u64(cmd, n_groups);
+    ls_redis_arg_u64(cmd, count_groups(g, l));
     ls_redis_arg_u64(cmd, l->n_special);
     ls_redis_arg_u64(cmd, s->n_doubts);
     ls_redis_arg_u64(cmd, l->n_runs);
     for (size_t i = 0; i < s->n_doubts; i++)
         ls_redis_arg_u64(cmd, s->doubt[i].tag);
     encode_ids(cmd, g, l);
-    if (s->n_telling > 0 && ls_redis_is_telling(s, g->queue[lane]))
+    if (is_telling(g, lane))
         encode_telling(cmd, g, l);
+}
+
+bool ls_redis_settles_are_plain(const struct ls_redis_settles *g, size_t lane)
+{
+    const struct ls_redis_settle_lane *l = &g->lane[lane];
+    return l->n_special + l->n_runs + g->s->n_doubts == 0 && !is_telling(g, lane);
+}
+
+static void encode_lane(const struct ls_redis_settles *g, struct ls_redis_conn *c, size_t lane,
+                        bool repeat)
+{
+    enum ls_redis_lua script =
+        ls_redis_settles_move_flows(g, lane) ? LS_REDIS_LUA_FLOW_SETTLE : LS_REDIS_LUA_SETTLE;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, script, 1, 1 + ls_redis_settles_n_args(g, lane));
+    ls_redis_key(cmd, g->s->base.config.ns, g->queue[lane], "meta");
+    ls_redis_settles_add_args(g, cmd, lane, repeat);
     ls_redis_cmd_end(cmd);
 }
 
@@ -400,10 +430,15 @@ static void age_doubts(struct ls_redis_store *s)
     s->n_doubts = kept;
 }
 
-void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_conn *c, bool repeat)
+void ls_redis_settles_prepare(const struct ls_redis_settles *g)
 {
     if (g->s->n_doubts > 0)
         age_doubts(g->s);
+}
+
+void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_conn *c, bool repeat)
+{
+    ls_redis_settles_prepare(g);
     for (size_t i = 0; i < g->n_queues; i++)
         encode_lane(g, c, i, repeat);
 }

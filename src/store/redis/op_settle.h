@@ -38,6 +38,14 @@ LADE_CHECKED int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_red
 void ls_redis_settles_fini(struct ls_redis_settles *g);
 void ls_redis_settles_encode(const struct ls_redis_settles *g, struct ls_redis_conn *c,
                              bool repeat);
+/* As part of a call that does more: before the first, then the arguments of lua/settle.lua for one queue and how many these are. */
+void ls_redis_settles_prepare(const struct ls_redis_settles *g);
+size_t ls_redis_settles_n_args(const struct ls_redis_settles *g, size_t lane);
+void ls_redis_settles_add_args(const struct ls_redis_settles *g, struct ls_redis_cmd *cmd,
+                               size_t lane, bool repeat);
+/* All of a queue are completed jobs by id, and nothing is in doubt; some are of workflows. */
+bool ls_redis_settles_are_plain(const struct ls_redis_settles *g, size_t lane);
+bool ls_redis_settles_move_flows(const struct ls_redis_settles *g, size_t lane);
 /* Reply i; false when it is not what the script promises. */
 bool ls_redis_settles_read(struct ls_redis_settles *g, size_t i, struct ls_redis_cursor cur);
 /* A round trip of one script a queue, with nothing else in it; all its replies are read. Under the work link. */

@@ -14,14 +14,13 @@ struct trip {
     struct ls_redis_settles settles;
     const struct lq_take *take;
     struct ls_redis_worker *w; /* of take */
+    bool one_call;             /* settles and take have one reply */
+    bool brief;                /* and that is of lua/trip.lua's short way */
 };
 
-static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+static void add_take_args(struct ls_redis_cmd *cmd, const struct trip *t, bool repeat)
 {
     const struct lq_take *take = t->take;
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_TAKE, take->lanes.n, take->lanes.n + 9);
-    ls_redis_keys_of(cmd, t->s, take->lanes);
     ls_redis_arg_str(cmd, take->worker);
     ls_redis_arg_u64(cmd, LB_MIN(take->max, LQ_TAKE_MAX));
     ls_redis_arg_int(cmd, take->register_idle);
@@ -31,12 +30,54 @@ static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repe
     ls_redis_arg_u64(cmd, t->w->take_seq);
     ls_redis_arg_int(cmd, repeat || t->w->take_doubt);
     ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+}
+
+#define N_TAKE_ARGS 9
+
+static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+{
+    const struct lq_take *take = t->take;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_REDIS_LUA_TAKE, take->lanes.n, take->lanes.n + N_TAKE_ARGS);
+    ls_redis_keys_of(cmd, t->s, take->lanes);
+    add_take_args(cmd, t, repeat);
+    ls_redis_cmd_end(cmd);
+}
+
+/* A take from one queue, and nothing to settle or jobs of the same queue, of no workflow: lua/trip.lua. */
+static bool is_one_call(const struct trip *t)
+{
+    const struct ls_redis_settles *g = &t->settles;
+    if (!t->take || t->take->lanes.n != 1 || g->n_queues > 1)
+        return false;
+    return g->n_queues == 0 || (strcmp(g->queue[0], t->take->lanes.queue[0]) == 0 &&
+                                !ls_redis_settles_move_flows(g, 0));
+}
+
+static void encode_both(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+{
+    static const char *const what[2][2] = {{"take", "take_long"}, {"settle", "settle_long"}};
+    const struct ls_redis_settles *g = &t->settles;
+    ls_redis_settles_prepare(g);
+    size_t n = g->n_queues > 0 ? ls_redis_settles_n_args(g, 0) : 0;
+    bool plain = n == 0 || ls_redis_settles_are_plain(g, 0);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_TRIP, 1, 3 + n + N_TAKE_ARGS);
+    ls_redis_keys_of(cmd, t->s, t->take->lanes);
+    ls_redis_arg_str(cmd, what[n > 0][!plain || repeat || t->w->take_doubt]);
+    ls_redis_arg_u64(cmd, n);
+    if (n > 0)
+        ls_redis_settles_add_args(g, cmd, 0, repeat);
+    add_take_args(cmd, t, repeat);
     ls_redis_cmd_end(cmd);
 }
 
 static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
     const struct trip *t = ctx;
+    if (t->one_call) {
+        encode_both(c, t, repeat);
+        return;
+    }
     ls_redis_settles_encode(&t->settles, c, repeat);
     if (t->take)
         encode_take(c, t, repeat);
@@ -222,10 +263,48 @@ int ls_redis_read_leased(struct ls_redis_store *s, struct ls_redis_cursor *c, si
     return 0;
 }
 
+/* The answer of the short way of lua/trip.lua: {1, fence, then id and body of each job}. */
+static bool is_brief(const struct trip *t, struct ls_redis_cursor cur)
+{
+    return t->one_call && ls_redis_peek(&cur) == LS_REDIS_ARRAY && ls_redis_read_array(&cur) > 0 &&
+           ls_redis_peek(&cur) != LS_REDIS_ARRAY;
+}
+
+static int read_brief(const struct trip *t, struct ls_redis_cursor c, struct lq_leased_vec *out,
+                      lade_err *err)
+{
+    size_t n = ls_redis_read_array(&c);
+    c.bad |= ls_redis_read_int(&c) != 1;
+    uint64_t fence = (uint64_t)ls_redis_read_int(&c);
+    c.bad |= n % 2 != 0 || n > 2 + 2 * LQ_TAKE_MAX;
+    if (c.bad)
+        return -LADE_EPROTO;
+    n = n / 2 - 1;
+    if (!grow(out, n))
+        return lb_fail_nomem(err, "take");
+    ls_redis_set_telling(t->s, t->take->lanes.queue[0], false);
+    struct lq_leased *job = out->job + out->n;
+    memset(job, 0, n * sizeof(*job));
+    for (size_t i = 0; i < n; i++) {
+        job[i].id = copy(out, ls_redis_read_bytes(&c));
+        job[i].body = copy(out, ls_redis_read_bytes(&c));
+        if (!job[i].id.p || !job[i].body.p)
+            return lb_fail_nomem(err, "take");
+        job[i].history = (struct lb_mut){job[i].id.p + job[i].id.n, 0}; /* a NUL */
+        job[i].fence = fence;
+    }
+    if (c.bad)
+        return -LADE_EPROTO;
+    out->n += n;
+    return 0;
+}
+
 /* Returns 0 or LADE_STALE. Jobs already appended stay when it fails; the caller cuts them off. */
 static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq_leased_vec *out,
                      lade_err *err)
 {
+    if (t->brief)
+        return read_brief(t, cur, out, err);
     size_t n = ls_redis_read_array(&cur);
     int64_t stale = ls_redis_read_int(&cur), now = ls_redis_read_int(&cur);
     int64_t next = ls_redis_read_int(&cur);
@@ -337,14 +416,14 @@ static void encode_take_again(struct ls_redis_conn *c, void *ctx, bool repeat)
 }
 
 /* What a take's reply holds, with its bodies. Where some are missing, what is still leased is asked for once more. */
-static int read_whole_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
+static int read_whole_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
                            struct lq_leased_vec *out, lade_err *err)
 {
     struct ls_redis_ask ask = {encode_take_again, t, "take", false, t->take->lanes.queue,
                                t->take->lanes.n};
     size_t before = out->n;
     for (int i = 0; i < FETCHES_MAX; i++) {
-        int rc = read_take(t, ls_redis_conn_reply(c, reply), out, err);
+        int rc = read_take(t, cur, out, err);
         if (rc == -LADE_EPROTO)
             return ls_redis_conn_fail_reply(c, "take", err);
         if (rc == 0)
@@ -356,18 +435,18 @@ static int read_whole_take(struct trip *t, struct ls_redis_conn *c, size_t reply
         rc = ls_redis_ask(t->s, c, &ask, 1, err);
         if (rc < 0)
             return rc;
-        reply = 0;
+        cur = ls_redis_conn_reply(c, 0);
     }
     return lb_fail(err, LADE_EUNAVAILABLE, "take",
                    "jobs were moved by others each time: try again");
 }
 
 /* The take's part of a finished round trip. */
-static int finish_take(struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
-                       lade_err *err)
+static int finish_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
+                       struct lq_leased_vec *out, lade_err *err)
 {
     size_t before = out->n;
-    int rc = read_whole_take(t, c, t->settles.n_queues, out, err);
+    int rc = read_whole_take(t, c, cur, out, err);
     if (rc < 0) {
         out->n = before;
         /* The jobs are this worker's all the same: the next take asks for them. And the settles are done, though the
@@ -383,28 +462,48 @@ static int finish_take(struct trip *t, struct ls_redis_conn *c, struct lq_leased
 }
 
 /*
+ * What part i of the trip answered: the settles of each queue, then the take. False when that is an error, or no such answer; then
+ * reply *at is the one to name.
+ */
+static bool find_part(const struct trip *t, struct ls_redis_conn *c, size_t i,
+                      struct ls_redis_cursor *cur, size_t *at)
+{
+    *at = t->one_call ? 0 : i;
+    *cur = ls_redis_conn_reply(c, *at);
+    if (ls_redis_peek(cur) == LS_REDIS_ERROR)
+        return false;
+    if (!t->one_call || t->brief)
+        return true;
+    bool good = ls_redis_read_array(cur) == 2;
+    if (i == 1 || t->settles.n_queues == 0)
+        ls_redis_skip(cur);
+    return good && !cur->bad;
+}
+
+/*
  * A round trip whose replies are all there. When one of them is an error nothing is handed over: the caller settles
  * again and is not told STALE for what was done, and the next take gets what this one took.
  */
 static int finish_trip(struct trip *t, struct ls_redis_conn *c, const struct ls_redis_ask *ask,
                        struct lq_leased_vec *out, lade_err *err)
 {
-    size_t n = t->settles.n_queues + (t->take != NULL);
-    for (size_t i = 0; i < n; i++) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
-        bool is_error = ls_redis_peek(&cur) == LS_REDIS_ERROR;
-        bool is_bad =
-            !is_error && i < t->settles.n_queues && !ls_redis_settles_read(&t->settles, i, cur);
-        if (!is_error && !is_bad)
+    size_t n_settles = t->settles.n_queues, n = n_settles + (t->take != NULL);
+    struct ls_redis_cursor cur = {0};
+    t->brief = is_brief(t, ls_redis_conn_reply(c, 0));
+    for (size_t i = 0, at; i < n; i++) {
+        bool good = find_part(t, c, i, &cur, &at);
+        if (good && (i == n_settles || t->brief || ls_redis_settles_read(&t->settles, i, cur)))
             continue;
         ls_redis_settles_doubt(&t->settles);
         if (t->take)
             t->w->take_doubt = t->w->idle = true;
-        return is_error ? ls_redis_refuse(t->s, c, ask, i, err)
-                        : ls_redis_conn_fail_reply(c, "settle", err);
+        struct ls_redis_cursor whole = ls_redis_conn_reply(c, at);
+        return ls_redis_peek(&whole) == LS_REDIS_ERROR
+                   ? ls_redis_refuse(t->s, c, ask, at, err)
+                   : ls_redis_conn_fail_reply(c, t->one_call ? "trip" : "settle", err);
     }
     ls_redis_settles_report(&t->settles);
-    return t->take ? finish_take(t, c, out, err) : 0;
+    return t->take ? finish_take(t, c, cur, out, err) : 0;
 }
 
 static int run_trip(struct trip *t, struct lq_leased_vec *out, lade_err *err)
@@ -443,6 +542,7 @@ int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
     }
     int rc = ls_redis_settles_init(&t.settles, t.s, it, n, true, err);
     if (rc == 0) {
+        t.one_call = is_one_call(&t);
         lr_mutex_lock(&t.s->work.lock);
         rc = run_trip(&t, out, err);
         lr_mutex_unlock(&t.s->work.lock);

@@ -16,6 +16,7 @@
     X(GATHER, gather, 0)                             \
     X(TAKE, take, 0)                                 \
     X(SETTLE, settle, 0)                             \
+    X(TRIP, trip, 0)                                 \
     X(BEGIN, begin, 0)                               \
     X(NOTE, note, 0)                                 \
     X(WATCH, watch, 0)                               \

@@ -14,6 +14,8 @@ local byte, sub, find, match, gmatch, format, rep, concat, sort
 local floor, min, max, huge
 local now_us, now -- of the server, when the call began
 
+local ops = {} -- those that other ops call: a file ends with ops.NAME = op_NAME
+
 local FORMAT = 3
 local SLICE = 1000 -- even, for pairs
 

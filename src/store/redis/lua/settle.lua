@@ -546,3 +546,4 @@ local function op_settle(keys, argv)
     call('SET', known_key .. argv[2], concat(remembered, '\0'), 'PX', argv[4])
     return let_go()
 end
+ops[note_end and 'flow_settle' or 'settle'] = op_settle

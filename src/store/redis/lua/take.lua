@@ -483,3 +483,4 @@ local function op_take(keys, argv)
     out = nil -- the library stays
     return answer
 end
+ops.take = op_take
