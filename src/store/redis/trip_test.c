@@ -75,7 +75,7 @@ static int calls_of(const char *command)
     char name[64];
     (void)snprintf(name, sizeof(name), "cmdstat_%s:calls=", command);
     const char *at = strstr(srig_ask("INFO commandstats"), name);
-    return at ? atoi(at + strlen(name)) : 0;
+    return at ? (int)strtol(at + strlen(name), NULL, 10) : 0;
 }
 
 static void one_call_settles_and_takes_without_a_ready_list(void **state)
