@@ -16,8 +16,11 @@
  *
  * What is asked matters as well: keep one of these for each kind of question.
  *
+ * Who is `polite` gives its CPU away between two looks, to whatever thread can use it: nobody is kept from working by it, also not
+ * whom it waits for. It is robbed only where it gets the CPU back so late that somebody must have had a whole time slice.
+ *
  * Bounds: no more threads of the process spin at once than there are CPUs but one, so that spinning never keeps the last
- * CPU from whom it waits for; with one CPU there is none.
+ * CPU from whom it waits for; the polite ones do not count. With one CPU there is none of either.
  *
  * Thread safety: lb_spin_enter and lb_spin_leave all; a struct lb_spin is its owner's.
  */
@@ -38,6 +41,7 @@ struct lb_spin {
     int64_t end;    /* of the spin under way */
     int64_t last;   /* when it last looked at the clock */
     bool robbed;
+    bool polite; /* set once */
 };
 
 /* One of the places for spinning threads. Each true is followed by lb_spin_leave. */
@@ -48,11 +52,21 @@ void lb_spin_set_places(int n);
 
 /* Whether this question is one to spin for; then it has begun at `now` (lb_clock_mono), with a place taken. */
 bool lb_spin_begin(struct lb_spin *s, int64_t now);
-/* After each fruitless look. False: the time is over, sleep. */
+/* After each fruitless look; gives the CPU away if polite. False: the time is over, sleep. */
 bool lb_spin_goes_on(struct lb_spin *s, int64_t now);
-/* Between two looks at something that a thread without a CPU may have to do. */
-void lb_spin_yield(void);
 /* Ends what began: `hit` when the answer is there. */
 void lb_spin_end(struct lb_spin *s, int64_t now, bool hit);
+
+/*
+ * The judgement alone, where others than its owner do the looking: whether the next question is one to spin for, and then, once
+ * for each true, how that went. The time for it is lb_spin_time.
+ */
+bool lb_spin_wanted(struct lb_spin *s);
+void lb_spin_judge(struct lb_spin *s, bool hit, bool robbed);
+/* ns */
+int64_t lb_spin_time(const struct lb_spin *s);
+/* Between two looks; true when the CPU came back so late, `now` after `last`, that others had it for a time slice. */
+void lb_spin_yield(void);
+bool lb_spin_is_robbed(int64_t last, int64_t now);
 
 #endif

@@ -86,6 +86,43 @@ static void the_first_answers_of_a_trial_may_be_slower(void **state)
     assert_int_equal(count_spins(&s, 500, 30 * US, US), 500);
 }
 
+static void the_polite_spin_however_many_they_are_and_lose_only_slices(void **state)
+{
+    (void)state;
+    struct lb_spin s = {.polite = true};
+    lb_spin_set_places(1);
+    assert_true(lb_spin_enter());
+    assert_int_equal(count_spins(&s, 1000, 60 * US, 50 * US), 1000);
+    assert_in_range(count_spins(&s, 20000, 60 * US, 1500 * US), 1, 300);
+    lb_spin_leave();
+    lb_spin_set_places(0);
+    s = (struct lb_spin){.polite = true};
+    assert_int_equal(count_spins(&s, 1000, 30 * US, US), 0);
+    lb_spin_set_places(-1);
+}
+
+static void a_judgement_alone_follows_the_same_rules(void **state)
+{
+    (void)state;
+    struct lb_spin s = {0};
+    size_t wanted = 0;
+    lb_spin_set_places(1);
+    for (size_t i = 0; i < 1000; i++) {
+        assert_true(lb_spin_wanted(&s));
+        lb_spin_judge(&s, true, false);
+    }
+    for (size_t i = 0; i < 20000; i++) {
+        if (!lb_spin_wanted(&s))
+            continue;
+        lb_spin_judge(&s, false, false);
+        wanted++;
+    }
+    assert_in_range(wanted, 1, 300);
+    assert_true(lb_spin_is_robbed(1, 2000 * US));
+    assert_false(lb_spin_is_robbed(1, 100 * US));
+    lb_spin_set_places(-1);
+}
+
 static void no_more_threads_spin_than_there_are_spare_cpus(void **state)
 {
     (void)state;
@@ -114,6 +151,8 @@ int main(void)
         cmocka_unit_test(a_cpu_that_others_want_is_left_to_them),
         cmocka_unit_test(a_rare_miss_does_not_end_the_spinning),
         cmocka_unit_test(the_first_answers_of_a_trial_may_be_slower),
+        cmocka_unit_test(the_polite_spin_however_many_they_are_and_lose_only_slices),
+        cmocka_unit_test(a_judgement_alone_follows_the_same_rules),
         cmocka_unit_test(no_more_threads_spin_than_there_are_spare_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

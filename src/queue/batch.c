@@ -1,7 +1,9 @@
 #include "queue/batch.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -9,72 +11,114 @@
 #define EACH_NS    6000  /* how long a leader waits for each of those that were just released */
 #define COMPANY_NS 80000 /* and for all of them */
 #define FRESH_NS   60000 /* how long after their release they are expected */
-#define WAKES_MAX \
-    64 /* callers woken without the lock after one commit; those beyond are woken under it */
 
-/* Where a caller sleeps. */
-struct seat {
-    struct lb_list node;
-    struct lr_cond turn;
+#define PATIENCE_MIN 20000 /* ns of yielding */
+#define PATIENCE_MAX 200000
+
+/* Pulses: 0 and 1 in turn, and that of the first to come. */
+#define FIRST 2
+
+enum call_state {
+    AWAKE,  /* waits, but not in the pulse */
+    ASLEEP, /* must be woken */
+    LEADS,  /* told to lead */
+    DONE    /* committed by a leader: rc is valid, and the frame may be gone */
 };
 
 /* One call, in its caller's frame. */
-struct waiter {
-    struct lb_list node;
-    struct seat *seat; /* NULL: it never slept */
+struct lq_batch_call {
+    struct lq_batch_call
+        *next; /* at the door: who came before, or `busy`; taken in: who came after */
     struct lq_put *put;
     size_t n;
     lade_err *err;
     int rc;
-    bool done;   /* committed by a leader: rc is valid */
-    bool leader; /* told to lead */
+    unsigned pulse; /* where it sleeps */
+    _Atomic enum call_state state;
 };
+
+/* The door while somebody leads and nobody came since; the end of the chain of those who did. */
+static struct lq_batch_call busy;
 
 void lq_batch_init(struct lq_batch *b, struct lq_store *store)
 {
-    b->store = store;
-    b->leading = false;
-    b->n_waiting = b->expected = 0;
-    b->released_at = 0;
-    b->company = (struct lb_spin){0};
-    lb_list_init(&b->waiting);
-    lb_list_init(&b->seats);
-    lr_mutex_init(&b->lock);
+    *b = (struct lq_batch){.store = store, .company = {.polite = true}};
 }
 
 void lq_batch_fini(struct lq_batch *b)
 {
-    assert(lb_list_is_empty(&b->waiting) && !b->leading);
-    for (struct lb_list *it; (it = lb_list_pop(&b->seats));) {
-        struct seat *s = LB_CONTAINER_OF(it, struct seat, node);
-        lr_cond_fini(&s->turn);
-        lb_free(s);
-    }
-    lr_mutex_fini(&b->lock);
+    assert(!b->oldest && !atomic_load(&b->door));
+    (void)b;
 }
 
-static struct waiter *waiter_of(struct lb_list *node)
+/* A call is counted only after it came to the door: what is counted is there, and a leader may have taken what is not. */
+int lq_batch_waiting(const struct lq_batch *b)
 {
-    return LB_CONTAINER_OF(node, struct waiter, node);
+    unsigned taken = atomic_load_explicit(&b->n_taken, memory_order_relaxed);
+    int n = (int)(atomic_load_explicit(&b->n_came, memory_order_relaxed) - taken);
+    return LB_MAX(n, 0);
 }
 
-/* Moves to `group` what one commit carries: the oldest calls, whole. Returns their jobs. */
-static size_t gather(struct lq_batch *b, struct lb_list *group)
+/* Puts the call at the door. True when nobody led: the caller does now. */
+static bool enter(struct lq_batch *b, struct lq_batch_call *w)
 {
-    size_t total = 0;
-    lb_list_each_safe (it, &b->waiting) {
-        struct waiter *w = waiter_of(it);
-        if (total > 0 && total + w->n > LQ_BATCH_JOBS)
-            break;
-        total += w->n;
-        lb_list_del(it);
-        lb_list_push_back(group, it);
-        b->n_waiting--;
-    }
-    return total;
+    struct lq_batch_call *was = atomic_load_explicit(&b->door, memory_order_relaxed);
+    unsigned turn = atomic_load_explicit(&b->turn, memory_order_relaxed);
+    do {
+        w->next = was ? was : &busy;
+        w->pulse = w->next == &busy ? FIRST : turn;
+    } while (!atomic_compare_exchange_weak_explicit(&b->door, &was, w, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    (void)atomic_fetch_add_explicit(&b->n_came, 1, memory_order_relaxed);
+    return !was;
 }
 
-static void commit_one(struct lq_batch *b, struct waiter *w)
+/* ---- the leader's ---- */
+
+/* Takes in who stands at the door, behind those who were taken in before. */
+static void take_in(struct lq_batch *b)
+{
+    atomic_fetch_xor_explicit(&b->turn, 1, memory_order_relaxed);
+    struct lq_batch_call *newest = atomic_exchange_explicit(&b->door, &busy, memory_order_acq_rel);
+    struct lq_batch_call *oldest = NULL;
+    for (struct lq_batch_call *w = newest, *before; w != &busy; w = before) {
+        before = w->next;
+        w->next = oldest;
+        oldest = w;
+    }
+    if (!oldest)
+        return;
+    if (b->oldest)
+        b->newest->next = oldest;
+    else
+        b->oldest = oldest;
+    b->newest = newest;
+}
+
+struct group {
+    struct lq_batch_call *first;
+    size_t calls, jobs;
+};
+
+/* What one commit carries: the oldest calls, whole. */
+static struct group gather(struct lq_batch *b)
+{
+    struct group g = {.first = b->oldest};
+    struct lq_batch_call *last = NULL;
+    for (struct lq_batch_call *w = b->oldest; w && (g.jobs == 0 || g.jobs + w->n <= LQ_BATCH_JOBS);
+         w = w->next) {
+        g.jobs += w->n;
+        g.calls++;
+        last = w;
+    }
+    assert(last); /* a leader is itself taken in */
+    b->oldest = last->next;
+    last->next = NULL;
+    (void)atomic_fetch_add_explicit(&b->n_taken, (unsigned)g.calls, memory_order_relaxed);
+    return g;
+}
+
+static void commit_one(struct lq_batch *b, struct lq_batch_call *w)
 {
     w->rc = lq_put(b->store, w->put, w->n, w->err);
 }
@@ -86,28 +130,25 @@ static bool is_worth_splitting(int rc)
 }
 
 /* Commits calls together; each gets its own items' outcomes. */
-static void commit_group(struct lq_batch *b, struct lb_list *group, size_t total)
+static void commit_group(struct lq_batch *b, const struct group *g)
 {
-    assert(!lb_list_is_empty(group)); /* a leader is itself waiting */
-    struct waiter *first = waiter_of(group->next);
-    if (first->n == total) {
-        commit_one(b, first);
+    if (g->calls == 1) {
+        commit_one(b, g->first);
         return;
     }
-    struct lq_put *all = lb_malloc(total * sizeof(*all));
+    struct lq_put *all = lb_malloc(g->jobs * sizeof(*all));
     lade_err err = {0};
     int rc = -LADE_ENOMEM;
     if (all) {
         size_t at = 0;
-        lb_list_each (it, group) {
-            memcpy(all + at, waiter_of(it)->put, waiter_of(it)->n * sizeof(*all));
-            at += waiter_of(it)->n;
+        for (struct lq_batch_call *w = g->first; w; w = w->next) {
+            memcpy(all + at, w->put, w->n * sizeof(*all));
+            at += w->n;
         }
-        rc = lq_put(b->store, all, total, &err);
+        rc = lq_put(b->store, all, g->jobs, &err);
     }
     size_t at = 0;
-    lb_list_each (it, group) {
-        struct waiter *w = waiter_of(it);
+    for (struct lq_batch_call *w = g->first; w; w = w->next) {
         if (is_worth_splitting(rc) || rc == LADE_FULL) { /* full for all: not for each */
             commit_one(b, w);
             continue;
@@ -122,121 +163,150 @@ static void commit_group(struct lq_batch *b, struct lb_list *group, size_t total
     lb_free(all);
 }
 
-/* Callers to wake. Only their seats are touched: a caller may be gone before it is woken. */
-struct wakes {
-    struct seat *seat[WAKES_MAX];
-    size_t n;
-};
-
-/* With the lock held, after what w waits for has come true. */
-static void plan_wake(struct wakes *k, const struct waiter *w)
-{
-    if (!w->seat)
-        return;
-    if (k->n < WAKES_MAX)
-        k->seat[k->n++] = w->seat;
-    else
-        lr_cond_wake_one(&w->seat->turn);
-}
-
-/* Lock held; names who leads next, if somebody waits. */
-static void pass_on(struct lq_batch *b, struct wakes *k)
-{
-    b->leading = !lb_list_is_empty(&b->waiting);
-    if (!b->leading)
-        return;
-    struct waiter *next = waiter_of(b->waiting.next);
-    next->leader = true;
-    plan_wake(k, next);
-}
-
-/* Lock held at both ends: gives those that the last commit released a moment to come back. */
+/* Gives those that the last commit released a moment to come back. */
 static void wait_for_company(struct lq_batch *b)
 {
-    int64_t now = b->expected > 1 ? lb_clock_mono() : 0;
-    b->company.time = (int32_t)LB_MIN(b->expected * EACH_NS, (size_t)COMPANY_NS);
-    if (b->n_waiting >= b->expected || now - b->released_at > FRESH_NS ||
-        !lb_spin_begin(&b->company, now))
+    if (b->expected <= 1 || lq_batch_waiting(b) >= b->expected)
         return;
-    lr_mutex_unlock(&b->lock);
+    int64_t now = lb_clock_mono();
+    b->company.time = (int32_t)LB_MIN(b->expected * EACH_NS, COMPANY_NS);
+    if (now - b->released_at > FRESH_NS || !lb_spin_begin(&b->company, now))
+        return;
+    bool more;
     do {
-        lb_spin_yield();
+        more = lb_spin_goes_on(&b->company, now);
         now = lb_clock_mono();
-    } while (b->n_waiting < b->expected && lb_spin_goes_on(&b->company, now));
+    } while (more && lq_batch_waiting(b) < b->expected);
     /* most of them are worth it */
-    lb_spin_end(&b->company, now, 4 * b->n_waiting >= 3 * b->expected);
-    lr_mutex_lock(&b->lock);
+    lb_spin_end(&b->company, now, 4 * lq_batch_waiting(b) >= 3 * b->expected);
 }
 
-/* Called with the lock held and `leading` ours; returns without it, the caller's own call committed. */
-static void lead(struct lq_batch *b)
+/* Tells everybody of the group but `me`. Whom to wake is marked in `wake`, by pulse. Returns how many slept. */
+static size_t release(const struct group *g, const struct lq_batch_call *me, bool wake[3])
 {
-    struct lb_list group;
-    struct wakes wakes = {.n = 0};
-    lb_list_init(&group);
+    size_t asleep = 0;
+    for (struct lq_batch_call *w = g->first, *next; w; w = next) {
+        next = w->next;
+        unsigned pulse = w->pulse;
+        if (w == me || atomic_exchange_explicit(&w->state, DONE, memory_order_acq_rel) != ASLEEP)
+            continue;
+        wake[pulse] = true;
+        asleep++;
+    }
+    return asleep;
+}
+
+/* Whether those who wait for the next commit shall yield, and for how long. */
+static void judge_patience(struct lq_batch *b, size_t others, size_t asleep)
+{
+    if (others == 0)
+        return;
+    bool robbed = atomic_exchange_explicit(&b->robbed, false, memory_order_relaxed);
+    if (atomic_load_explicit(&b->patience, memory_order_relaxed) > 0)
+        lb_spin_judge(&b->awake, 4 * asleep <= others, robbed);
+    b->awake.time = (int32_t)LB_MIN(LB_MAX(2 * b->length, PATIENCE_MIN), PATIENCE_MAX);
+    int patience = lb_spin_wanted(&b->awake) ? (int)lb_spin_time(&b->awake) : 0;
+    atomic_store_explicit(&b->patience, patience, memory_order_relaxed);
+}
+
+/* Who leads next: the oldest that waits, or the oldest that is awake, if its turn comes with the next commit. */
+static struct lq_batch_call *find_heir(const struct lq_batch *b, struct lq_batch_call *newest)
+{
+    if (b->oldest)
+        return b->oldest;
+    struct lq_batch_call *oldest = NULL, *awake = NULL;
+    size_t jobs = 0;
+    for (struct lq_batch_call *w = newest; w != &busy; w = w->next) {
+        if (atomic_load_explicit(&w->state, memory_order_relaxed) == AWAKE)
+            awake = w;
+        oldest = w;
+        jobs += w->n;
+    }
+    return awake && jobs <= LQ_BATCH_JOBS ? awake : oldest;
+}
+
+/* Gives the lead to somebody who waits, or to nobody. Nothing of the leader's may be touched after it. */
+static void pass_on(struct lq_batch *b)
+{
+    struct lq_batch_call *newest = &busy;
+    if (!b->oldest && atomic_compare_exchange_strong_explicit(
+                          &b->door, &newest, NULL, memory_order_acq_rel, memory_order_acquire))
+        return;
+    struct lq_batch_call *heir = find_heir(b, newest);
+    unsigned pulse = heir->pulse;
+    if (atomic_exchange_explicit(&heir->state, LEADS, memory_order_acq_rel) == ASLEEP)
+        lr_pulse_raise(&b->pulse[pulse]);
+}
+
+/* The caller's own call is among those that are committed. */
+static void lead(struct lq_batch *b, const struct lq_batch_call *me)
+{
+    bool wake[3] = {false};
     wait_for_company(b);
-    size_t total = gather(b, &group);
-    lr_mutex_unlock(&b->lock);
-    commit_group(b, &group, total);
-    lr_mutex_lock(&b->lock);
-    b->expected = b->n_waiting;
-    b->released_at = lb_clock_mono();
-    pass_on(b, &wakes); /* whoever leads next is woken first */
-    lb_list_each_safe (it, &group) {
-        struct waiter *w = waiter_of(it);
-        lb_list_del(it);
-        w->done = true;
-        b->expected++;
-        plan_wake(&wakes, w);
+    take_in(b);
+    struct group g = gather(b);
+    int64_t began = lb_clock_mono();
+    commit_group(b, &g);
+    int64_t now = lb_clock_mono();
+    b->length += (now - began - b->length) / 8;
+    b->expected = lq_batch_waiting(b) + (int)g.calls;
+    b->released_at = now;
+    judge_patience(b, g.calls - 1, release(&g, me, wake));
+    pass_on(b); /* whoever leads next is woken first */
+    for (unsigned i = 0; i < LB_ARRAY_LEN(wake); i++) {
+        if (wake[i])
+            lr_pulse_raise(&b->pulse[i]);
     }
-    lr_mutex_unlock(&b->lock);
-    for (size_t i = 0; i < wakes.n; i++)
-        lr_cond_wake_one(&wakes.seat[i]->turn);
 }
 
-static struct seat *take_seat(struct lq_batch *b)
+/* ---- the others ---- */
+
+static enum call_state look(const struct lq_batch_call *w)
 {
-    struct lb_list *it = lb_list_pop(&b->seats);
-    if (it)
-        return LB_CONTAINER_OF(it, struct seat, node);
-    struct seat *s = lb_malloc(sizeof(*s));
-    if (s)
-        lr_cond_init(&s->turn);
-    return s;
+    return atomic_load_explicit(&w->state, memory_order_acquire);
 }
 
-/* With the lock held: sleeps until the call is committed or has to lead. False without memory: then it is not in the batch. */
-static bool wait_turn(struct lq_batch *b, struct waiter *w)
+/* Gives the CPU away until the state changes or it takes too long. */
+static void stay_awake(struct lq_batch *b, const struct lq_batch_call *w)
 {
-    w->seat = take_seat(b);
-    if (!w->seat) {
-        lb_list_del(&w->node);
-        b->n_waiting--;
-        return false;
+    int patience = atomic_load_explicit(&b->patience, memory_order_relaxed);
+    if (patience <= 0)
+        return;
+    if (atomic_fetch_add_explicit(&b->n_awake, 1, memory_order_relaxed) < LQ_BATCH_AWAKE) {
+        int64_t last = lb_clock_mono(), now = last, end = now + patience;
+        while (look(w) == AWAKE && now < end) {
+            lr_yield_turn();
+            lb_spin_yield();
+            now = lb_clock_mono();
+            if (lb_spin_is_robbed(last, now))
+                atomic_store_explicit(&b->robbed, true, memory_order_relaxed);
+            last = now;
+        }
     }
-    while (!w->done && !w->leader)
-        (void)lr_cond_wait(&w->seat->turn, &b->lock,
-                           LB_FOREVER);            /* the store call has its deadline */
-    lb_list_push_front(&b->seats, &w->seat->node); /* a late wake finds a seat, taken or not */
-    return true;
+    (void)atomic_fetch_sub_explicit(&b->n_awake, 1, memory_order_relaxed);
+}
+
+/* Until a leader has committed the call, or it shall lead itself: then true. */
+static bool wait_turn(struct lq_batch *b, struct lq_batch_call *w)
+{
+    stay_awake(b, w);
+    struct lr_pulse *pulse = &b->pulse[w->pulse];
+    uint32_t seen = lr_pulse_count(pulse);
+    enum call_state now = AWAKE;
+    if (atomic_compare_exchange_strong_explicit(&w->state, &now, ASLEEP, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        while ((now = look(w)) == ASLEEP) {
+            lr_pulse_wait(pulse, seen); /* the store call has its deadline */
+            seen = lr_pulse_count(pulse);
+        }
+    }
+    return now == LEADS;
 }
 
 int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_err *err)
 {
-    struct waiter w = {.put = put, .n = n, .err = err};
-    lr_mutex_lock(&b->lock);
-    lb_list_push_back(&b->waiting, &w.node);
-    b->n_waiting++;
-    if (b->leading && !wait_turn(b, &w)) {
-        lr_mutex_unlock(&b->lock);
-        return lb_fail_nomem(err, "enqueue");
-    }
-    if (w.done) {
-        lr_mutex_unlock(&b->lock);
-        return w.rc;
-    }
-    b->leading = true;
-    w.seat = NULL; /* awake */
-    lead(b);
+    struct lq_batch_call w = {.put = put, .n = n, .err = err};
+    if (enter(b, &w) || wait_turn(b, &w))
+        lead(b, &w);
     return w.rc;
 }

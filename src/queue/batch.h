@@ -5,45 +5,64 @@
  *   caller B --put--> [B]   \
  *   caller C --put--> [B,C]  > wait       when A is back, B leads for B and C together
  *
- * There is no timer and no thread: a lone caller pays one uncontended lock; under load each round trip or transaction
+ * There is no timer, no thread and no lock: a lone caller pays two atomic exchanges; under load each round trip or transaction
  * carries everything that arrived during the one before. Leadership passes on after each commit, so nobody commits for
  * others for longer than one step.
+ *
+ * The door is one word: whether somebody leads, and who came since the leader last looked, as a chain of their frames.
+ *
+ *   NULL --A comes--> A --A looks--> busy --B, C come--> C, B, busy --A is done--> the same, and B is told to lead
+ *    ^                               |
+ *    +-----------A is done-----------+
+ *
+ * Only the leader takes frames out, so it may read those it sees.
  *
  * Callers that enqueue in loops come back together, a few microseconds after the commit that released them. The first of
  * them waits for those: for as many as the last commit and the waiting after it were, for some microseconds each, only right
  * after a commit, and only while trying shows that they come (base/spin.h). Four producers then share one commit instead of
  * committing one and three in turn.
  *
- * A caller that has to wait sleeps in a seat, which is the batch's and not in its frame, so that it can be woken after the
- * lock is released: woken under the lock it would fall asleep again at once. Seats are kept for the next caller.
+ * Who waits for a commit first gives its CPU away again and again, for up to the length of two commits and only while trying shows
+ * that the commits end within that; then it sleeps. So callers in loops need no system call but the yield to wait, and none
+ * to wake. Those who sleep for the same commit sleep on one pulse (rt/seam.h), raised once. There are three: the first to come
+ * while somebody leads has its own, since it is woken alone, to lead; the others have the two others in turn, commit by commit.
  *
  * Bounds: a commit carries at most LQ_BATCH_JOBS jobs unless a single call has more. Callers wait in their own stack
- * frame; there are as many seats as ever waited at once. Without memory for a seat the call fails, nothing put.
+ * frame. At most LQ_BATCH_AWAKE of them yield at once.
  *
- * Thread safety: lq_batch_put from any number of threads.
+ * Thread safety: lq_batch_put from any number of threads and tasks.
  */
 #ifndef LADE_QUEUE_BATCH_H
 #define LADE_QUEUE_BATCH_H
 
 #include <stdatomic.h>
 
-#include "base/list.h"
 #include "base/spin.h"
 #include "queue/store.h"
 #include "rt/seam.h"
 
-#define LQ_BATCH_JOBS 1000
+#define LQ_BATCH_JOBS  1000
+#define LQ_BATCH_AWAKE 16
+
+struct lq_batch_call;
 
 struct lq_batch {
     struct lq_store *store;
-    struct lr_mutex lock;
-    struct lb_list waiting;  /* guarded by: lock */
-    struct lb_list seats;    /* guarded by: lock; free ones */
-    atomic_size_t n_waiting; /* of `waiting`; written under the lock */
-    struct lb_spin company;  /* the leader's: waiting for others */
-    size_t expected;         /* the leader's: callers that may come back */
-    int64_t released_at;     /* the leader's: when they were released; lb_clock_mono */
-    bool leading;            /* guarded by: lock; someone is in the store */
+    _Atomic(struct lq_batch_call *) door;
+    atomic_uint n_came;  /* ever */
+    atomic_uint n_taken; /* by leaders, for a commit, ever */
+    atomic_int n_awake;  /* callers that yield */
+    atomic_int patience; /* ns, for how long they may; written by the leader */
+    atomic_bool robbed;  /* one of them did not get its CPU back */
+    atomic_uint turn;    /* the pulse of those who come, but for the first: 0, 1 */
+    struct lr_pulse pulse[3];
+    /* the leader's */
+    struct lq_batch_call *oldest, *newest; /* taken in, not committed yet */
+    struct lb_spin company;                /* waiting for others */
+    struct lb_spin awake;                  /* letting others yield */
+    int expected;                          /* callers that may come back */
+    int64_t released_at;                   /* when they were released; lb_clock_mono */
+    int64_t length;                        /* ns, moving average of the commits' */
 };
 
 void lq_batch_init(struct lq_batch *b, struct lq_store *store);
@@ -51,5 +70,8 @@ void lq_batch_fini(struct lq_batch *b);
 
 /* store.put of the n items of one call, all or none, perhaps together with other calls. Same results. */
 LADE_CHECKED int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_err *err);
+
+/* Callers that no leader has taken to the store yet: a glance, it may be over at once. */
+int lq_batch_waiting(const struct lq_batch *b);
 
 #endif

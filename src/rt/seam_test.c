@@ -1,9 +1,11 @@
 #include "rt/seam.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -298,11 +300,57 @@ static void want_of_memory_or_descriptors_is_a_failure(void **state)
     lr_event_fini(&e);
 }
 
+struct pulsed {
+    struct lr_pulse pulse;
+    _Atomic uint64_t round, seen;
+};
+
+/* Follows the rounds; each is seen before the next begins. */
+static void follow(void *p)
+{
+    struct pulsed *k = p;
+    for (uint64_t last = 0; last < 2000;) {
+        uint32_t count = lr_pulse_count(&k->pulse);
+        if (atomic_load(&k->round) == last) {
+            lr_pulse_wait(&k->pulse, count);
+            continue;
+        }
+        last++;
+        atomic_fetch_add(&k->seen, 1);
+    }
+}
+
+static void one_raise_wakes_all_threads_and_tasks_and_none_is_lost(void **state)
+{
+    (void)state;
+    static struct pulsed k;
+    struct lr_thread t[6] = {0};
+    int64_t end = lb_deadline_in(LONG);
+    assert_int_equal(lr_tasks_hold(), 0);
+    for (size_t i = 0; i < LB_ARRAY_LEN(t); i++)
+        assert_int_equal(i % 2 ? lr_thread_start_task(&t[i], "follow", follow, &k)
+                               : lr_thread_start(&t[i], "follow", follow, &k),
+                         0);
+    for (uint64_t round = 1; round <= 2000; round++) {
+        if (round % 4 == 0) /* now all of them wait, now some */
+            lr_sleep_until(lb_deadline_in(LADE_MILLISECOND / 20));
+        atomic_store(&k.round, round);
+        lr_pulse_raise(&k.pulse);
+        while (atomic_load(&k.seen) < round * LB_ARRAY_LEN(t) && lb_clock_mono() < end)
+            (void)sched_yield();
+        assert_int_equal(atomic_load(&k.seen), round * LB_ARRAY_LEN(t));
+    }
+    for (size_t i = 0; i < LB_ARRAY_LEN(t); i++)
+        lr_thread_join(&t[i]);
+    lr_tasks_release();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mutex_lets_one_thread_in),
         cmocka_unit_test(a_condition_wakes_its_waiter),
+        cmocka_unit_test(one_raise_wakes_all_threads_and_tasks_and_none_is_lost),
         cmocka_unit_test(waits_end_at_their_deadline_and_not_before),
         cmocka_unit_test(a_deadline_in_the_past_does_not_wait),
         cmocka_unit_test(an_event_stays_raised_until_cleared),
