@@ -5,51 +5,34 @@
 
 #include "base/base.h"
 
-#define MICROSECOND 1000
-
 #define WARM(time) ((time) / 2 * 5) /* of a call that is not judged */
 #define WARM_CALLS 4
-#define ROBBED_NS  (25 * MICROSECOND) /* asking a socket takes a fiftieth of that */
-#define SLICE_NS \
-    (300 * MICROSECOND) /* and threads that wait for each other seldom run for that long */
-#define TRIAL      6    /* credit of a trial */
+#define TRIAL      6 /* credit of a trial */
 #define CREDIT_MAX 16
 #define MISSED     2
-#define ROBBED     3
 #define REST_MIN   16
 #define REST_MAX   1024
 
-static atomic_int spinning;
-static atomic_int places = -1; /* -1: not counted yet */
+#define SLICE_NS    1000000 /* the least that a scheduler gives to one who computes */
+#define PENALTY_MIN 8
+#define PENALTY_MAX 256
 
-static int count_places(void)
+static atomic_int cpus; /* 0: not counted yet */
+
+static int count_cpus(void)
 {
-    int n = atomic_load_explicit(&places, memory_order_relaxed);
-    if (n >= 0)
+    int n = atomic_load_explicit(&cpus, memory_order_relaxed);
+    if (n > 0)
         return n;
     cpu_set_t set;
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) - 1 : 0;
-    atomic_store_explicit(&places, n, memory_order_relaxed);
+    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    atomic_store_explicit(&cpus, n, memory_order_relaxed);
     return n;
 }
 
-bool lb_spin_enter(void)
+void lb_spin_set_cpus(int n)
 {
-    int n = count_places();
-    if (atomic_fetch_add_explicit(&spinning, 1, memory_order_relaxed) < n)
-        return true;
-    lb_spin_leave();
-    return false;
-}
-
-void lb_spin_leave(void)
-{
-    (void)atomic_fetch_sub_explicit(&spinning, 1, memory_order_relaxed);
-}
-
-void lb_spin_set_places(int n)
-{
-    atomic_store(&places, n);
+    atomic_store(&cpus, n);
 }
 
 /* Out of credit: when to try again. */
@@ -60,9 +43,9 @@ static void give_up(struct lb_spin *s)
     s->rest = s->pause;
 }
 
-bool lb_spin_wanted(struct lb_spin *s)
+bool lb_spin_wanted(struct lb_spin *s, int64_t now)
 {
-    if (count_places() == 0)
+    if (count_cpus() == 1)
         return false;
     if (s->credit > 0)
         return true;
@@ -70,6 +53,8 @@ bool lb_spin_wanted(struct lb_spin *s)
         s->rest--;
         return false;
     }
+    if (now < s->not_before)
+        return false;
     s->credit = TRIAL;
     s->warm = WARM_CALLS;
     return true;
@@ -81,34 +66,32 @@ int64_t lb_spin_time(const struct lb_spin *s)
     return s->warm > 0 ? WARM(time) : time;
 }
 
-void lb_spin_judge(struct lb_spin *s, bool hit, bool robbed)
+void lb_spin_judge(struct lb_spin *s, int64_t now, bool hit, int64_t gap)
 {
-    int change = hit ? 1 : -MISSED;
-    if (robbed)
-        change = -ROBBED;
-    else if (s->warm > 0)
-        change = 0;
-    s->warm = (uint8_t)(s->warm - (s->warm > 0));
-    s->credit = (int8_t)LB_MIN(s->credit + change, CREDIT_MAX);
+    bool warm = s->warm > 0;
+    s->warm = (uint8_t)(s->warm - warm);
+    if (gap > SLICE_NS) {
+        s->penalty = (uint16_t)LB_MIN(LB_MAX(2 * s->penalty, PENALTY_MIN), PENALTY_MAX);
+        s->not_before = now + s->penalty * LB_MIN(gap, 100 * SLICE_NS);
+        s->credit = 0;
+        return;
+    }
+    if (!warm)
+        s->credit = (int8_t)LB_MIN(s->credit + (hit ? 1 : -MISSED), CREDIT_MAX);
     if (s->credit <= 0)
         give_up(s);
     else if (s->credit == CREDIT_MAX)
-        s->pause = 0;
+        s->pause = s->penalty = 0;
 }
 
 bool lb_spin_begin(struct lb_spin *s, int64_t now)
 {
-    if (!lb_spin_wanted(s) || (!s->polite && !lb_spin_enter()))
+    if (!lb_spin_wanted(s, now))
         return false;
     s->last = now;
     s->end = now + lb_spin_time(s);
-    s->robbed = false;
+    s->gap = 0;
     return true;
-}
-
-bool lb_spin_is_robbed(int64_t last, int64_t now)
-{
-    return now - last > SLICE_NS;
 }
 
 void lb_spin_yield(void)
@@ -116,26 +99,23 @@ void lb_spin_yield(void)
     (void)sched_yield();
 }
 
-/* Since the last look. */
-static bool is_robbed(const struct lb_spin *s, int64_t now)
+static void look(struct lb_spin *s, int64_t now)
 {
-    return s->polite ? lb_spin_is_robbed(s->last, now) : now - s->last > ROBBED_NS;
+    s->gap = LB_MAX(s->gap, now - s->last);
+    s->last = now;
 }
 
 bool lb_spin_goes_on(struct lb_spin *s, int64_t now)
 {
-    s->robbed = s->robbed || is_robbed(s, now);
-    s->last = now;
+    look(s, now);
     if (now >= s->end)
         return false;
-    if (s->polite)
-        lb_spin_yield();
+    lb_spin_yield();
     return true;
 }
 
 void lb_spin_end(struct lb_spin *s, int64_t now, bool hit)
 {
-    if (!s->polite)
-        lb_spin_leave();
-    lb_spin_judge(s, hit, s->robbed || is_robbed(s, now));
+    look(s, now);
+    lb_spin_judge(s, now, hit, s->gap);
 }

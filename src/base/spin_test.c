@@ -36,7 +36,7 @@ static void answers_that_come_soon_are_spun_for(void **state)
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     assert_int_equal(count_spins(&s, 1000, 30 * US, US), 1000);
 }
 
@@ -44,7 +44,7 @@ static void answers_that_come_late_are_slept_for_but_for_rare_trials(void **stat
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     assert_in_range(count_spins(&s, 20000, 500 * US, US), 1, 300);
 }
 
@@ -52,25 +52,59 @@ static void a_question_whose_answers_become_quick_is_spun_for_again(void **state
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     (void)count_spins(&s, 5000, 500 * US, US);
     (void)count_spins(&s, 2000, 30 * US, US);
     assert_int_equal(count_spins(&s, 100, 30 * US, US), 100);
+}
+
+/* The CPU comes back after `slice`: of a call each 20 us, how many spun in `time`. */
+static size_t count_robbed(struct lb_spin *s, int64_t time, int64_t slice)
+{
+    size_t n = 0;
+    for (int64_t now = 1; now < time;) {
+        bool spins = lb_spin_begin(s, now);
+        now += spins ? slice : 20 * US;
+        if (spins)
+            lb_spin_end(s, now, true);
+        n += spins;
+    }
+    return n;
 }
 
 static void a_cpu_that_others_want_is_left_to_them(void **state)
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
-    assert_in_range(count_spins(&s, 20000, 60 * US, 50 * US), 1, 300);
+    lb_spin_set_cpus(2);
+    /* in ten seconds not a twentieth of the time, though each answer is there when it looks */
+    assert_in_range(count_robbed(&s, 10000000 * US, 3000 * US), 1, 160);
+    assert_in_range(count_robbed(&s, 10000 * US, 20 * US), 0, 0); /* it rests still */
+}
+
+static void a_cpu_that_is_free_again_is_spun_on_again(void **state)
+{
+    (void)state;
+    struct lb_spin s = {0};
+    lb_spin_set_cpus(2);
+    (void)count_robbed(&s, 10000000 * US, 3000 * US);
+    s.last = s.end = s.not_before = 0;
+    assert_int_equal(count_robbed(&s, 10000 * US, 20 * US), 500);
+}
+
+static void who_gets_its_cpu_back_soon_is_not_robbed(void **state)
+{
+    (void)state;
+    struct lb_spin s = {0};
+    lb_spin_set_cpus(2);
+    assert_int_equal(count_spins(&s, 1000, 60 * US, 50 * US), 1000);
 }
 
 static void a_rare_miss_does_not_end_the_spinning(void **state)
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     for (size_t i = 0; i < 500; i++) {
         assert_int_equal(count_spins(&s, 9, 30 * US, US), 9);
         assert_true(ask(&s, 500 * US, US));
@@ -81,24 +115,9 @@ static void the_first_answers_of_a_trial_may_be_slower(void **state)
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     assert_int_equal(count_spins(&s, 4, 150 * US, US), 4);
     assert_int_equal(count_spins(&s, 500, 30 * US, US), 500);
-}
-
-static void the_polite_spin_however_many_they_are_and_lose_only_slices(void **state)
-{
-    (void)state;
-    struct lb_spin s = {.polite = true};
-    lb_spin_set_places(1);
-    assert_true(lb_spin_enter());
-    assert_int_equal(count_spins(&s, 1000, 60 * US, 50 * US), 1000);
-    assert_in_range(count_spins(&s, 20000, 60 * US, 1500 * US), 1, 300);
-    lb_spin_leave();
-    lb_spin_set_places(0);
-    s = (struct lb_spin){.polite = true};
-    assert_int_equal(count_spins(&s, 1000, 30 * US, US), 0);
-    lb_spin_set_places(-1);
 }
 
 static void a_judgement_alone_follows_the_same_rules(void **state)
@@ -106,40 +125,27 @@ static void a_judgement_alone_follows_the_same_rules(void **state)
     (void)state;
     struct lb_spin s = {0};
     size_t wanted = 0;
-    lb_spin_set_places(1);
+    lb_spin_set_cpus(2);
     for (size_t i = 0; i < 1000; i++) {
-        assert_true(lb_spin_wanted(&s));
-        lb_spin_judge(&s, true, false);
+        assert_true(lb_spin_wanted(&s, 1));
+        lb_spin_judge(&s, 1, true, 0);
     }
     for (size_t i = 0; i < 20000; i++) {
-        if (!lb_spin_wanted(&s))
+        if (!lb_spin_wanted(&s, 1))
             continue;
-        lb_spin_judge(&s, false, false);
+        lb_spin_judge(&s, 1, false, 0);
         wanted++;
     }
     assert_in_range(wanted, 1, 300);
-    assert_true(lb_spin_is_robbed(1, 2000 * US));
-    assert_false(lb_spin_is_robbed(1, 100 * US));
-    lb_spin_set_places(-1);
 }
 
-static void no_more_threads_spin_than_there_are_spare_cpus(void **state)
+static void nobody_spins_on_a_single_cpu(void **state)
 {
     (void)state;
     struct lb_spin s = {0};
-    lb_spin_set_places(2);
-    assert_true(lb_spin_enter());
-    assert_true(lb_spin_enter());
-    assert_false(lb_spin_enter());
-    assert_false(lb_spin_begin(&s, 1));
-    lb_spin_leave();
-    assert_true(lb_spin_begin(&s, 1));
-    lb_spin_end(&s, 2, true);
-    lb_spin_leave();
-    lb_spin_set_places(0);
-    assert_false(lb_spin_enter());
-    lb_spin_set_places(-1);
-    (void)(lb_spin_enter() && (lb_spin_leave(), true));
+    lb_spin_set_cpus(1);
+    assert_int_equal(count_spins(&s, 1000, 30 * US, US), 0);
+    lb_spin_set_cpus(0);
 }
 
 int main(void)
@@ -149,11 +155,12 @@ int main(void)
         cmocka_unit_test(answers_that_come_late_are_slept_for_but_for_rare_trials),
         cmocka_unit_test(a_question_whose_answers_become_quick_is_spun_for_again),
         cmocka_unit_test(a_cpu_that_others_want_is_left_to_them),
+        cmocka_unit_test(a_cpu_that_is_free_again_is_spun_on_again),
+        cmocka_unit_test(who_gets_its_cpu_back_soon_is_not_robbed),
         cmocka_unit_test(a_rare_miss_does_not_end_the_spinning),
         cmocka_unit_test(the_first_answers_of_a_trial_may_be_slower),
-        cmocka_unit_test(the_polite_spin_however_many_they_are_and_lose_only_slices),
         cmocka_unit_test(a_judgement_alone_follows_the_same_rules),
-        cmocka_unit_test(no_more_threads_spin_than_there_are_spare_cpus),
+        cmocka_unit_test(nobody_spins_on_a_single_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static struct lq_batch_call busy;
 
 void lq_batch_init(struct lq_batch *b, struct lq_store *store)
 {
-    *b = (struct lq_batch){.store = store, .company = {.polite = true}};
+    *b = (struct lq_batch){.store = store};
 }
 
 void lq_batch_fini(struct lq_batch *b)
@@ -201,11 +201,11 @@ static void judge_patience(struct lq_batch *b, size_t others, size_t asleep)
 {
     if (others == 0)
         return;
-    bool robbed = atomic_exchange_explicit(&b->robbed, false, memory_order_relaxed);
+    int64_t gap = atomic_exchange_explicit(&b->gap, 0, memory_order_relaxed);
     if (atomic_load_explicit(&b->patience, memory_order_relaxed) > 0)
-        lb_spin_judge(&b->awake, 4 * asleep <= others, robbed);
+        lb_spin_judge(&b->awake, b->released_at, 4 * asleep <= others, gap);
     b->awake.time = (int32_t)LB_MIN(LB_MAX(2 * b->length, PATIENCE_MIN), PATIENCE_MAX);
-    int patience = lb_spin_wanted(&b->awake) ? (int)lb_spin_time(&b->awake) : 0;
+    int patience = lb_spin_wanted(&b->awake, b->released_at) ? (int)lb_spin_time(&b->awake) : 0;
     atomic_store_explicit(&b->patience, patience, memory_order_relaxed);
 }
 
@@ -273,15 +273,17 @@ static void stay_awake(struct lq_batch *b, const struct lq_batch_call *w)
     if (patience <= 0)
         return;
     if (atomic_fetch_add_explicit(&b->n_awake, 1, memory_order_relaxed) < LQ_BATCH_AWAKE) {
-        int64_t last = lb_clock_mono(), now = last, end = now + patience;
+        int64_t last = lb_clock_mono(), now = last, end = now + patience, gap = 0;
         while (look(w) == AWAKE && now < end) {
             lr_yield_turn();
             lb_spin_yield();
             now = lb_clock_mono();
-            if (lb_spin_is_robbed(last, now))
-                atomic_store_explicit(&b->robbed, true, memory_order_relaxed);
+            gap = LB_MAX(gap, now - last);
             last = now;
         }
+        /* two at once: one of them is enough */
+        if (gap > atomic_load_explicit(&b->gap, memory_order_relaxed))
+            atomic_store_explicit(&b->gap, gap, memory_order_relaxed);
     }
     (void)atomic_fetch_sub_explicit(&b->n_awake, 1, memory_order_relaxed);
 }

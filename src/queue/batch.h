@@ -53,7 +53,7 @@ struct lq_batch {
     atomic_uint n_taken; /* by leaders, for a commit, ever */
     atomic_int n_awake;  /* callers that yield */
     atomic_int patience; /* ns, for how long they may; written by the leader */
-    atomic_bool robbed;  /* one of them did not get its CPU back */
+    _Atomic int64_t gap; /* the longest time for which one of them did not get its CPU back */
     atomic_uint turn;    /* the pulse of those who come, but for the first: 0, 1 */
     struct lr_pulse pulse[3];
     /* the leader's */

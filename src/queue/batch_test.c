@@ -182,12 +182,12 @@ static void every_caller_gets_its_own_outcomes(void **state)
 }
 
 /* Whoever waits takes turns: yields or sleeps at once, as trying shows, or is made to sleep. */
-static void run_callers(struct lq_batch *b, bool tasks, int places)
+static void run_callers(struct lq_batch *b, bool tasks, int cpus)
 {
     struct caller c[THREADS];
     if (tasks)
         assert_int_equal(lr_tasks_hold(), 0);
-    lb_spin_set_places(places);
+    lb_spin_set_cpus(cpus);
     for (size_t i = 0; i < THREADS; i++) {
         c[i] = (struct caller){.b = b, .id = (char)('a' + i), .calls = 5 * CALLS, .n = 1 + i % 4};
         int rc = tasks && i % 2 ? lr_thread_start_task(&c[i].thread, "caller", call, &c[i])
@@ -203,36 +203,36 @@ static void run_callers(struct lq_batch *b, bool tasks, int places)
     }
     assert_int_equal(fake.jobs, jobs);
     assert_int_equal(lq_batch_waiting(b), 0);
-    lb_spin_set_places(-1);
+    lb_spin_set_cpus(0);
     if (tasks)
         lr_tasks_release();
 }
 
 static void callers_that_yield_miss_no_commit(void **state)
 {
-    run_callers(*state, false, 1);
+    run_callers(*state, false, 2);
 }
 
 static void callers_that_sleep_miss_no_wake(void **state)
 {
-    run_callers(*state, false, 0);
+    run_callers(*state, false, 1);
 }
 
 static void tasks_and_threads_share_commits(void **state)
 {
-    run_callers(*state, true, 1);
+    run_callers(*state, true, 2);
 }
 
 static void tasks_and_threads_that_sleep_miss_no_wake(void **state)
 {
-    run_callers(*state, true, 0);
+    run_callers(*state, true, 1);
 }
 
 /* The store takes now no time, now long enough for all to fall asleep: both edges of the wait are met. */
 static void a_store_whose_speed_changes_loses_no_caller(void **state)
 {
     fake.pause_each = 7;
-    run_callers(*state, true, 1);
+    run_callers(*state, true, 2);
 }
 
 static void more_jobs_than_a_commit_carries_go_in_several(void **state)
@@ -311,7 +311,7 @@ static void a_cancelled_task_waits_for_its_commit(void **state)
     static struct cancelled k;
     k = (struct cancelled){.c = {.b = *state, .id = 'b', .calls = 1, .n = 1, .rc = -1}};
     assert_int_equal(lr_tasks_hold(), 0);
-    lb_spin_set_places(0);
+    lb_spin_set_cpus(1);
     fake.gated = true;
     start(&c, *state, 'a', 1, 1);
     wait_until_entered();
@@ -327,7 +327,7 @@ static void a_cancelled_task_waits_for_its_commit(void **state)
     assert_int_equal(k.c.rc, 0);
     assert_int_equal(k.c.wrong, 0);
     assert_int_equal(fake.jobs, 2);
-    lb_spin_set_places(-1);
+    lb_spin_set_cpus(0);
     lr_tasks_release();
 }
 

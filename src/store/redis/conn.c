@@ -313,7 +313,6 @@ static struct lb_spin *spin_of(struct ls_redis_conn *c, size_t n)
     size_t k = 0;
     while (k + 1 < LB_ARRAY_LEN(c->spin) && n > (size_t)SPIN_CLASS << k)
         k++;
-    c->spin[k].polite = true;
     return &c->spin[k];
 }
 
