@@ -48,14 +48,12 @@ bool lr_cond_wait(struct lr_cond *c, struct lr_mutex *m, int64_t deadline);
 /*
  * A count that only grows, and everybody who waits for it to grow: raised once, by one system call, it wakes them all, and they need
  * no lock to go on. Who waits: look at the count, then at what it waits for, then wait unless the count has moved.
- * Thread safety: all functions. The pulse may be gone only when neither lr_pulse_wait nor lr_pulse_raise is under way.
+ * All zero is one that was never raised. Thread safety: all functions. The pulse may be gone only when neither lr_pulse_wait nor lr_pulse_raise is under way.
  */
 struct lr_pulse {
     uint32_t count;
     lade_waitlist tasks;
 };
-
-#define LR_PULSE_INIT {0, {0}}
 
 uint32_t lr_pulse_count(const struct lr_pulse *p); /* what was written before a raise is seen */
 void lr_pulse_raise(struct lr_pulse *p);
