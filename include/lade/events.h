@@ -44,8 +44,8 @@ typedef struct lade_result_view {
 
 /*
  * The results of n jobs (1 to LADE_RESULTS_MAX) of one queue, (*out)[i] that of ids[i], read in one step. A result is stored in the same
- * atomic step that completes its job, lives as long as the completed job (keep_completed) and is bytes as the handler gave
- * them. *out is one block, the caller's: lade_free. Returns 0. Failures: EINVAL, EUNAVAILABLE, ENOMEM, ...
+ * atomic step that completes its job, lives as long as the completed job (keep_completed), or for its own time (lade_job_spec.result_ttl; then also when the job is
+ * gone: outcome 0 and state COMPLETED), and is bytes as the handler gave them. *out is one block, the caller's: lade_free. Returns 0. Failures: EINVAL, EUNAVAILABLE, ENOMEM, ...
  */
 LADE_API LADE_CHECKED int lade_result_get_many(lade *q, const char *queue, const char *const *ids,
                                                size_t n, lade_result_view **out, lade_err *err);

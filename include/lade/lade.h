@@ -201,6 +201,11 @@ typedef struct lade_job_spec {
     bool
         discard_dead; /* when it would die, nothing of it is kept; lade_worker_config.on_dead is told */
     lade_bytes key; /* for whom: fair turns and limits, see limit.h; up to LADE_KEY_MAX bytes */
+    /*
+     * How long its result is kept once it has completed, whatever becomes of the job's record: lade_result_get gives it while the
+     * record is there and after keep_completed took that. 0: as long as the record; else at least 1 ms. events.h
+     */
+    int64_t result_ttl;
 } lade_job_spec;
 
 /*
@@ -453,6 +458,7 @@ typedef struct lade_job_view {
     lade_bytes key; /* as enqueued; empty = none */
     int priority, attempts, max_attempts, crashes;
     int64_t timeout;
+    int64_t result_ttl;          /* 0: its result goes with this record */
     int64_t enqueued_at;         /* producer's clock */
     int64_t run_at;              /* scheduled and retrying: when it is due */
     int64_t finished_at;         /* completed, dead, cancelled */

@@ -96,6 +96,9 @@ static const struct cli_opt opts[] = {
      1000, NULL},
     {"timeout", 0, CLI_OPT_DURATION, AT(spec.timeout), "DURATION", "for one attempt (default 30m)",
      LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
+    {"result-ttl", 0, CLI_OPT_DURATION, AT(spec.result_ttl), "DURATION",
+     "keep its result so long, also when its record is gone (default: with the record)",
+     LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
     {"backoff", 0, CLI_OPT_CALL, 0, "WHAT", "fixed:5s, exponential:1s, polynomial[:1s]", 0, 0,
      set_backoff},
     {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0, NULL},
@@ -266,10 +269,10 @@ const struct cli_command cli_job_enqueue = {
         "Enqueues a job or many. Prints the id; a duplicate prints the id of the job already there "
         "and exits 4. With --lines or --ndjson many jobs are added in batches and a summary "
         "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written; a queue "
-        "at its bound (lade queue limit --max-jobs) stops with exit 4, its batch refused whole. "
+        "at its bound (lade queue limit --max-jobs, --max-bytes) stops with exit 4, its batch refused whole. "
         "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
-        "content_type, id, key, in, at, priority, max_attempts, timeout, unique {key, ttl, until, "
-        "on_conflict, debounce, max_wait, throttle, trailing}, "
+        "content_type, id, key, in, at, priority, max_attempts, timeout, result_ttl, unique {key, ttl, "
+        "until, on_conflict, debounce, max_wait, throttle, trailing}, "
         "headers {}, backoff {type, base, cap, jitter}.",
     .examples =
         "  lade enqueue --kind resize --queue images --payload @photo.json\n"

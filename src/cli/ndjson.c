@@ -185,6 +185,11 @@ static int read_max_attempts(struct cli_ndjson *j, const char *name, json_t *v, 
     return rc;
 }
 
+static int read_result_ttl(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
+{
+    return read_duration(name, v, LADE_MILLISECOND, &j->spec.result_ttl, err);
+}
+
 static int read_timeout(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
 {
     return read_duration(name, v, LADE_MILLISECOND, &j->spec.timeout, err);
@@ -315,6 +320,7 @@ static const struct field {
     {"at", 4, read_at},
     {"priority", 0, read_priority},
     {"max_attempts", 0, read_max_attempts},
+    {"result_ttl", 0, read_result_ttl},
     {"timeout", 0, read_timeout},
     {"unique", 0, read_unique},
     {"headers", 0, read_headers},

@@ -36,6 +36,8 @@ static void add_job(struct cli_row *r, const lade_job_spec *j)
     cli_row_int(r, "priority", j->priority);
     cli_row_int(r, "max_attempts", j->max_attempts);
     cli_row_int(r, "timeout_ms", j->timeout / LADE_MILLISECOND);
+    if (j->result_ttl > 0)
+        cli_row_int(r, "result_ttl_ms", j->result_ttl / LADE_MILLISECOND);
     if (j->unique.key.size > 0)
         cli_row_bytes(r, "unique_key", j->unique.key, LADE_UNIQUE_KEY_MAX);
     for (size_t i = 0; i < j->n_headers; i++)

@@ -96,6 +96,8 @@ static void add_facts(struct cli_row *r, const lade_job_view *v, int64_t now)
     cli_row_int(r, "crashes", v->crashes);
     cli_row_int(r, "priority", v->priority);
     cli_row_int(r, "timeout_ms", v->timeout / LADE_MILLISECOND);
+    if (v->result_ttl > 0)
+        cli_row_int(r, "result_ttl_ms", v->result_ttl / LADE_MILLISECOND);
     cli_row_time(r, "enqueued_at", v->enqueued_at);
     cli_row_int(r, "age_ms", ms_between(v->enqueued_at, now));
     if (v->state == LADE_STATE_SCHEDULED || v->state == LADE_STATE_RETRYING) {

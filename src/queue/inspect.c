@@ -90,6 +90,7 @@ static void fill_body(struct view_box *box, struct lb_slice stored, bool *ok)
     v->priority = LADE_PRIORITY_MAX - job.level;
     v->max_attempts = job.max_attempts;
     v->timeout = lb_ns_of_ms(job.timeout_ms);
+    v->result_ttl = lb_ns_of_ms(job.result_ttl_ms);
     v->enqueued_at = lb_ns_of_ms(job.enqueued_ms);
     fill_headers(box, &job, ok);
 }

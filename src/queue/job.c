@@ -122,6 +122,8 @@ static int check_times(const lade_job_spec *s, const char *at, lade_err *err)
     if (rc == 0)
         rc = lq_duration_check(s->timeout, "timeout", at, err);
     if (rc == 0)
+        rc = lq_duration_check(s->result_ttl, "result_ttl", at, err);
+    if (rc == 0)
         rc = check_backoff(&s->backoff, at, err);
     if (rc < 0)
         return rc;
@@ -179,6 +181,8 @@ static bool has_backoff(const lade_job_spec *s)
 /* How many fields the array needs: up to the last one that differs from its default. */
 static uint32_t n_fields(const lade_job_spec *s)
 {
+    if (s->result_ttl > 0)
+        return 12;
     if (s->key.size > 0)
         return 11;
     if (s->discard_dead)
@@ -256,8 +260,12 @@ void lq_job_encode(struct lb_buf *out, const lade_job_spec *s, int64_t now_ms)
         pack_unique(out, &s->unique);
     if (n > 9)
         lq_pack_uint(out, s->discard_dead ? FLAG_DISCARD_DEAD : 0);
-    if (n > 10)
+    if (n > 10 && s->key.size > 0)
         lq_pack_bin(out, lb_slice(s->key.data, s->key.size));
+    else if (n > 10)
+        lq_pack_nil(out);
+    if (n > 11)
+        lq_pack_uint(out, (uint64_t)lb_ms_up(s->result_ttl));
 }
 
 /* A number that must fit; a larger one is damage. */
@@ -332,6 +340,8 @@ static void unpack_fields(struct lq_unpack *u, struct lq_job *job, struct lb_mut
         job->discard_dead = (lq_unpack_uint(u) & FLAG_DISCARD_DEAD) != 0;
     if (n > 10)
         job->key = lq_unpack_nil(u) ? (struct lb_slice){0} : lb_slice_of(lq_unpack_bin(u));
+    if (n > 11)
+        job->result_ttl_ms = unpack_number(u, INT64_MAX / LADE_MILLISECOND);
     if (kind->n == 0 || kind->n > LADE_NAME_MAX || job->max_attempts == 0)
         u->bad = true;
     if (!u->bad && (memchr(kind->p, 0, kind->n) || (type->n && memchr(type->p, 0, type->n))))

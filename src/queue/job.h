@@ -6,7 +6,7 @@
  *     then     one MessagePack array; later fields are left off when all of them have their default:
  *              kind str, payload bin, enqueued_at ms, max_attempts, timeout ms, backoff nil | [type, base ms, cap ms,
  *              jitter], content_type str, headers [name, value, ...], unique nil | [key bin, until], flags,
- *              key bin
+ *              nil | key bin, result_ttl ms
  *
  * Law of the format: a field is only ever added at the end of the array; a reader ignores fields it does not know.
  * Anything else raises the version, and a reader refuses versions it does not know. docs/format.md and the
@@ -49,6 +49,7 @@ struct lq_job {
     enum lade_unique_until until;
     bool discard_dead;
     struct lb_slice key;
+    int64_t result_ttl_ms; /* 0 = with the job's record */
 };
 
 /*

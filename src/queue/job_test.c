@@ -123,6 +123,30 @@ static void discard_dead_is_the_last_field(void **state)
     lb_buf_fini(&b);
 }
 
+/* Behind the key, which is nil then. */
+static void result_ttl_comes_behind_the_key(void **state)
+{
+    (void)state;
+    struct lb_buf b;
+    struct lq_job j;
+    lade_job_spec spec = {.kind = "k", .result_ttl = 200 * LADE_MILLISECOND + 1};
+    struct lb_mut m = encode(&spec, &b);
+    assert_int_equal(m.p[2], 0x9c);       /* twelve fields */
+    assert_int_equal(m.p[m.n - 3], 0xc0); /* no key */
+    assert_int_equal(m.p[m.n - 2], 0xcc);
+    assert_int_equal(m.p[m.n - 1], 201); /* up: C-073 */
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_int_equal(j.result_ttl_ms, 201);
+    assert_int_equal(j.key.n, 0);
+    lb_buf_fini(&b);
+    spec.key = (lade_bytes){"acme", 4};
+    m = encode(&spec, &b);
+    assert_int_equal(lq_job_decode(m, &j, NULL), 0);
+    assert_int_equal(j.result_ttl_ms, 201);
+    assert_true(lb_slice_eq(j.key, lb_slice_str("acme")));
+    lb_buf_fini(&b);
+}
+
 static void another_payload_leaves_every_other_byte(void **state)
 {
     (void)state;
@@ -242,6 +266,8 @@ static void each_bad_field_is_refused_by_name(void **state)
     expect_refusal((lade_job_spec){.kind = "k", .in = LADE_SECOND, .at = now}, LADE_EINVAL, "both");
     expect_refusal((lade_job_spec){.kind = "k", .unique = {.key = LADE_STR("u"), .ttl = 1}},
                    LADE_EINVAL, "unique.ttl");
+    expect_refusal((lade_job_spec){.kind = "k", .result_ttl = -1}, LADE_EINVAL, "result_ttl");
+    expect_refusal((lade_job_spec){.kind = "k", .result_ttl = 1}, LADE_EINVAL, "result_ttl");
     expect_refusal((lade_job_spec){.kind = "k", .max_attempts = 1001}, LADE_EINVAL, "max_attempts");
     expect_refusal((lade_job_spec){.kind = "k", .backoff = {.type = LADE_BACKOFF_FIXED}},
                    LADE_EINVAL, "backoff.base");
@@ -260,6 +286,7 @@ int main(void)
         cmocka_unit_test(an_envelope_with_everything_has_the_golden_bytes),
         cmocka_unit_test(decoding_gives_back_what_was_encoded),
         cmocka_unit_test(discard_dead_is_the_last_field),
+        cmocka_unit_test(result_ttl_comes_behind_the_key),
         cmocka_unit_test(another_payload_leaves_every_other_byte),
         cmocka_unit_test(every_cut_and_every_flipped_byte_is_refused_or_harmless),
         cmocka_unit_test(a_key_is_written_behind_all_else),

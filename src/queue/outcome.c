@@ -136,6 +136,7 @@ static void settle_returned(struct lade_job *job, lade_outcome said)
     case LADE_OK:
         s->to = LQ_TO_COMPLETED;
         s->result = lb_buf_slice(&job->result);
+        s->result_ttl_ms = job->body.result_ttl_ms;
         return;
     case LADE_SNOOZE:
         s->to = LQ_TO_SCHEDULED;

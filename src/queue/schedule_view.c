@@ -58,6 +58,7 @@ static bool fill_job(struct view_box *box, const struct lq_schedule_spec *s)
                           .max_attempts = job.max_attempts,
                           .timeout = lb_ns_of_ms(job.timeout_ms),
                           .discard_dead = job.discard_dead,
+                          .result_ttl = lb_ns_of_ms(job.result_ttl_ms),
                           .key = {job.key.p, job.key.n}};
     fill_backoff(&to->backoff, &job.backoff);
     if (job.unique.n > 0)

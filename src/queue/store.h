@@ -249,7 +249,12 @@ struct lq_settle {
     int64_t delay_ms;
     struct lb_slice history; /* the whole new history; {NULL,0} = leave what is there */
     struct lb_slice result;  /* COMPLETED; may be empty */
-    enum lq_reason reason;   /* DEAD */
+    /*
+     * COMPLETED with a result: > 0: it is kept so long, whatever becomes of the record of its job; only the op REMOVE takes it along.
+     * 0: as long as that record. While both are there the record shows it.
+     */
+    int64_t result_ttl_ms;
+    enum lq_reason reason; /* DEAD */
     const struct lq_death
         *death;      /* DEAD; NULL: the class is named as the reason, so it is of a kill */
     bool failed;     /* counts into total_failed */
@@ -481,7 +486,8 @@ struct lq_store_ops {
 
     /* Results, watching, notes, events: see event.h. ---------------------------------------------------------------- */
 
-    /* One of each id, aligned: lade_result_get_many. The bytes lie in the arena. */
+    /* One of each id, aligned: lade_result_get_many. The bytes lie in the arena. DONE and COMPLETED too for a job that is gone, while
+     * its result is kept. */
     int (*results)(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
                    struct lb_arena *arena, struct lq_result *out, lade_err *err);
     /*

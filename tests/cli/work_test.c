@@ -138,6 +138,41 @@ static void binary_errors_are_kept_and_shown(void **state)
 }
 
 /* C-092 */
+/* chasqui 49 */
+static void a_result_with_a_time_of_its_own_is_shown_when_its_job_is_gone(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "enqueue", "-k", "wc", "--id", "j1", "-p", "four", "--result-ttl", "1h");
+    assert_code(&r, 0);
+    run_free(&r);
+    RUN(&r, "job", "show", "j1", "-o", "json");
+    json_t *job = run_json(&r);
+    assert_int_equal(json_integer_value(json_object_get(job, "result_ttl_ms")), 3600000);
+    json_decref(job);
+    run_free(&r);
+    RUN(&r, "work", "--exec", "cat", "--drain");
+    assert_code(&r, 0);
+    run_free(&r);
+    RUN(&r, "queue", "purge", "default", "--state", "completed", "--yes");
+    assert_code(&r, 0);
+    run_free(&r);
+    RUN(&r, "job", "show", "j1");
+    assert_code(&r, 3);
+    run_free(&r);
+    RUN(&r, "job", "show", "j1", "--result");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "four");
+    run_free(&r);
+    RUN(&r, "job", "show", "j2", "--result");
+    assert_code(&r, 3);
+    run_free(&r);
+    RUN(&r, "enqueue", "-k", "wc", "--result-ttl", "0");
+    assert_code(&r, 2);
+    assert_says(r.err, "--result-ttl");
+    run_free(&r);
+}
+
 static void results_and_payloads_of_any_bytes_go_through_a_handler_unchanged(void **state)
 {
     (void)state;
@@ -445,6 +480,7 @@ int main(int argc, char **argv)
         ON_STORE(exit_codes_are_outcomes),
         ON_STORE(the_end_of_stderr_is_the_error_text_and_a_signal_is_named),
         ON_STORE(binary_errors_are_kept_and_shown),
+        ON_STORE(a_result_with_a_time_of_its_own_is_shown_when_its_job_is_gone),
         ON_STORE(results_and_payloads_of_any_bytes_go_through_a_handler_unchanged),
         ON_STORE(a_handler_that_does_not_read_its_payload_is_no_error),
         ON_STORE(a_result_over_the_limit_fails_the_attempt_with_a_clear_text),

@@ -189,6 +189,42 @@ static void one_wait_is_cancelled_and_the_others_go_on(void **state)
 }
 
 /* chasqui 49 */
+/* chasqui 49: the time of one job's result, beside that of all */
+static void a_result_is_kept_for_the_time_its_job_names(void **state)
+{
+    struct ts_fix *f = *state;
+    struct work k;
+    const char *ids[] = {"long", "brief"};
+    lade_result_view *r = NULL;
+    lade_job_view *v = NULL;
+    uint64_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        lade_job_spec spec = {.kind = "k",
+                              .id = ids[i],
+                              .payload = {"r of it", 7},
+                              .result_ttl = i == 0 ? LADE_HOUR : 0};
+        assert_int_equal(lade_enqueue(f->q, &spec, NULL, NULL), 0);
+    }
+    start(&k, f->q);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lade_job_wait(f->q, "default", ids[i], TS_SOON, NULL, &v, NULL), 0);
+        assert_int_equal(v->result_ttl, i == 0 ? LADE_HOUR : 0);
+        assert_memory_equal(v->result.data, "r of it", 7);
+        lade_job_view_free(v);
+    }
+    stop(&k);
+    assert_int_equal(lade_queue_purge(f->q, "default", LADE_STATE_COMPLETED, 1000, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(lade_result_get_many(f->q, "default", ids, 2, &r, NULL), 0);
+    assert_int_equal(r[0].outcome, 0);
+    assert_int_equal(r[0].state, LADE_STATE_COMPLETED);
+    assert_int_equal(r[0].result.size, 7);
+    assert_memory_equal(r[0].result.data, "r of it", 7);
+    assert_int_equal(r[1].outcome, LADE_NOT_FOUND);
+    lade_free(r);
+}
+
+/* chasqui 49 */
 static void results_of_many_come_aligned(void **state)
 {
     struct ts_fix *f = *state;
@@ -380,6 +416,7 @@ int main(int argc, char **argv)
         TS_TEST(many_wait_at_once_each_for_its_own_job),
         TS_TEST(one_wait_is_cancelled_and_the_others_go_on),
         TS_TEST(results_of_many_come_aligned),
+        TS_TEST(a_result_is_kept_for_the_time_its_job_names),
         TS_TEST(a_handler_that_says_much_writes_little_and_its_last_word_counts),
         TS_TEST(a_tail_waits_for_events_of_another_handle),
         TS_TEST(a_tail_is_told_what_it_missed_and_goes_on),

@@ -141,7 +141,7 @@ int ls_memory_classes(struct lq_store *s, const char *queue, struct lq_class_vec
 
 /* As copy_rows of op_look.c, in the order of a class. */
 static int copy_rows(const struct ls_memory_order *o, struct ls_memory_key *key, size_t limit,
-                     struct lq_row_vec *out)
+                     int64_t now_ms, struct lq_row_vec *out)
 {
     struct lq_row *rows = ls_memory_rows_reserve(out, LB_MIN(limit, o->n) + 1);
     struct ls_memory_node *node;
@@ -149,7 +149,7 @@ static int copy_rows(const struct ls_memory_order *o, struct ls_memory_key *key,
     if (!rows)
         return -LADE_ENOMEM;
     for (; n < limit && (node = ls_memory_order_after(o, *key)); n++) {
-        if (!ls_memory_row_copy(&out->arena, job_in_class(node), &rows[out->n + n]))
+        if (!ls_memory_row_copy(&out->arena, job_in_class(node), now_ms, &rows[out->n + n]))
             return -LADE_ENOMEM;
         *key = node->key;
     }
@@ -172,7 +172,7 @@ int ls_memory_list_class(struct lq_store *s, const char *queue, struct lb_slice 
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     const struct ls_memory_class *c = q ? find_class(q, name) : NULL;
-    int rc = c ? copy_rows(&c->order, &key, limit, out) : LADE_DONE;
+    int rc = c ? copy_rows(&c->order, &key, limit, now, out) : LADE_DONE;
     bool done = !c || !ls_memory_order_after(&c->order, key);
     lr_mutex_unlock(&h->lock);
     if (rc < 0)
@@ -189,7 +189,7 @@ static bool is_editable(enum lade_state state)
     return state != LADE_STATE_ACTIVE && state != LADE_STATE_COMPLETED;
 }
 
-static int change_one(struct lq_store *s, const struct ls_memory_queue *q, enum lq_change_verb verb,
+static int change_one(struct lq_store *s, struct ls_memory_queue *q, enum lq_change_verb verb,
                       const struct lq_change *it, int64_t now_ms)
 {
     struct ls_memory_job *j = q ? ls_memory_job_find(q, it->id) : NULL;
@@ -197,8 +197,12 @@ static int change_one(struct lq_store *s, const struct ls_memory_queue *q, enum 
         return LADE_NOT_FOUND;
     if (it->died_ms && (j->state != LADE_STATE_DEAD || j->finished_ms != it->died_ms))
         return LADE_WRONG_STATE;
-    if (verb == LQ_CHANGE_REMOVE)
-        return ls_memory_act_on(s, j, LADE_JOB_REMOVE, now_ms);
+    if (verb == LQ_CHANGE_REMOVE) {
+        int rc = ls_memory_act_on(s, j, LADE_JOB_REMOVE, now_ms);
+        if (rc == LADE_DONE)
+            ls_memory_kept_drop(q, it->id);
+        return rc;
+    }
     if (verb == LQ_CHANGE_EDIT && !is_editable(j->state))
         return LADE_WRONG_STATE;
     if (verb == LQ_CHANGE_RETRY && (j->state == LADE_STATE_READY || j->state == LADE_STATE_ACTIVE))
@@ -220,7 +224,7 @@ int ls_memory_change(struct lq_store *s, const char *queue, enum lq_change_verb 
 {
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
-    const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
+    struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     int first = LADE_DONE;
     for (size_t i = 0; i < n && first >= 0; i++) {
         it[i].outcome = change_one(s, q, verb, &it[i], now);

@@ -210,6 +210,7 @@ static void free_queue(struct ls_memory_home *h, struct ls_memory_queue *q)
     }
     ls_memory_lock_expire(q, INT64_MAX);
     ls_memory_tenants_free(q);
+    (void)ls_memory_kept_trim(q, INT64_MAX, SIZE_MAX - 1);
     lb_map_fini(&q->jobs);
     lb_map_fini(&q->locks);
     lb_map_fini(&q->classes);

@@ -90,11 +90,12 @@ struct ls_memory_tenant {
 
 struct ls_memory_queue {
     bool made, paused;
-    bool gated;                   /* has or had keys or limits: take goes by turns */
-    struct lq_limit limit, usual; /* of the queue; the default of its keys */
-    struct lq_bound bound;        /* its bytes are counted whether there is a bound or not */
-    int64_t needs, needs_bytes;   /* of the put under way: what it would add */
-    int64_t v, free_at;           /* virtual time of the last turn, and of the jobs without a key */
+    bool gated;                              /* has or had keys or limits: take goes by turns */
+    struct lq_limit limit, usual;            /* of the queue; the default of its keys */
+    struct ls_memory_order kept, kept_until; /* struct ls_memory_kept: by id, by its end */
+    struct lq_bound bound;      /* its bytes are counted whether there is a bound or not */
+    int64_t needs, needs_bytes; /* of the put under way: what it would add */
+    int64_t v, free_at;         /* virtual time of the last turn, and of the jobs without a key */
     int64_t tat_us, free_until_us;
     int64_t n_nums, held;
     struct lb_map tenants;
@@ -115,6 +116,14 @@ struct ls_memory_queue {
     } stream;
 
     char name[LADE_NAME_MAX + 1];
+};
+
+/* memory_kept.c: a result with a time of its own; id and bytes lie in and behind it. */
+struct ls_memory_kept {
+    struct ls_memory_node by_id, by_end;
+    int64_t at_ms; /* when its job completed */
+    struct lb_slice bytes;
+    char id[LADE_ID_MAX + 1];
 };
 
 /* memory_event.c: one event; its bytes lie behind it. */
@@ -293,6 +302,21 @@ bool ls_memory_state_is_ended(enum lade_state state);
 bool ls_memory_state_waits(enum lade_state state);
 /* Another body for a job; *body is then the old one. */
 void ls_memory_job_swap_body(struct ls_memory_job *j, struct lb_mut *body);
+
+/* results with a time of their own: memory_kept.c */
+/* NULL when out of memory. */
+struct ls_memory_kept *ls_memory_kept_make(struct lb_slice id, struct lb_slice result);
+/* In place of an older one of the id. Takes k. */
+void ls_memory_kept_put(struct ls_memory_home *h, struct ls_memory_queue *q,
+                        struct ls_memory_kept *k, int64_t ttl_ms, int64_t now_ms);
+/* NULL when there is none, or its time is over. */
+const struct ls_memory_kept *ls_memory_kept_find(const struct ls_memory_queue *q,
+                                                 struct lb_slice id, int64_t now_ms);
+/* That of a job that is there, from this very end; empty when there is none. */
+struct lb_slice ls_memory_kept_of(const struct ls_memory_job *j, int64_t now_ms);
+void ls_memory_kept_drop(struct ls_memory_queue *q, struct lb_slice id);
+/* Drops up to max whose time is over; true when some are left. */
+bool ls_memory_kept_trim(struct ls_memory_queue *q, int64_t now_ms, size_t max);
 
 /* keys: memory_tenant.c */
 struct ls_memory_tenant *ls_memory_tenant_find(const struct ls_memory_queue *q,

@@ -92,7 +92,8 @@ int ls_memory_act_on(struct lq_store *s, struct ls_memory_job *j, enum lade_job_
                      int64_t now_ms);
 /* op_look.c: room for max rows more, NULL without memory; a row of a job, false without; cursors, false for a foreign one. */
 struct lq_row *ls_memory_rows_reserve(struct lq_row_vec *out, size_t max);
-bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, struct lq_row *row);
+bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, int64_t now_ms,
+                        struct lq_row *row);
 bool ls_memory_cursor_read(const lade_cursor *cursor, struct ls_memory_key *key);
 void ls_memory_cursor_write(lade_cursor *cursor, struct ls_memory_key key);
 

@@ -84,10 +84,12 @@ int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb
 {
     int64_t now;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
-    const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
+    struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     int first = LADE_DONE;
     for (size_t i = 0; i < n && first >= 0; i++) {
         outcome[i] = ls_memory_act_on(s, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
+        if (outcome[i] == LADE_DONE && verb == LADE_JOB_REMOVE)
+            ls_memory_kept_drop(q, id[i]);
         if (first == LADE_DONE || outcome[i] < 0)
             first = outcome[i];
     }
@@ -161,6 +163,7 @@ int ls_memory_forget(struct lq_store *s, const char *queue, lade_err *err)
         ls_memory_stream_clear(q);
         ls_memory_ring_watchers(h);
         ls_memory_tenants_free(q);
+        (void)ls_memory_kept_trim(q, INT64_MAX, SIZE_MAX - 1);
         q->made = q->paused = q->gated = false;
         q->bound = (struct lq_bound){0};
         q->limit = q->usual = (struct lq_limit){0};

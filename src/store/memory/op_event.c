@@ -6,6 +6,28 @@
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 
+/* Its bytes, borrowed; outcome and state into *out. */
+static struct lb_slice read_result(const struct ls_memory_queue *q, struct lb_slice id,
+                                   int64_t now_ms, struct lq_result *out)
+{
+    const struct ls_memory_job *j = ls_memory_job_find(q, id);
+    struct lb_slice bytes = {0};
+    if (!j) {
+        const struct ls_memory_kept *k = ls_memory_kept_find(q, id, now_ms);
+        bytes = k ? k->bytes : bytes;
+        out->state = k ? LADE_STATE_COMPLETED : out->state;
+        out->outcome = k ? LADE_DONE : LADE_NOT_FOUND;
+        return bytes;
+    }
+    out->state = j->state;
+    out->outcome = LADE_WRONG_STATE;
+    if (j->state != LADE_STATE_COMPLETED)
+        return bytes;
+    bytes = j->result.n > 0 ? lb_slice_of(j->result) : ls_memory_kept_of(j, now_ms);
+    out->outcome = bytes.n > 0 ? LADE_DONE : LADE_EMPTY;
+    return bytes;
+}
+
 int ls_memory_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
                       struct lb_arena *arena, struct lq_result *out, lade_err *err)
 {
@@ -14,16 +36,12 @@ int ls_memory_results(struct lq_store *s, const char *queue, const struct lb_sli
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     for (size_t i = 0; ok && i < n; i++) {
-        const struct ls_memory_job *j = q ? ls_memory_job_find(q, id[i]) : NULL;
-        out[i] = (struct lq_result){.outcome = j ? LADE_WRONG_STATE : LADE_NOT_FOUND};
-        if (!j)
-            continue;
-        out[i].state = j->state;
-        if (j->state != LADE_STATE_COMPLETED)
-            continue;
-        out[i].outcome = j->result.n > 0 ? LADE_DONE : LADE_EMPTY;
-        out[i].bytes = lb_arena_copy(arena, j->result.p, j->result.n);
-        ok = out[i].bytes.p;
+        out[i] = (struct lq_result){.outcome = LADE_NOT_FOUND};
+        struct lb_slice bytes = q ? read_result(q, id[i], now, &out[i]) : (struct lb_slice){0};
+        if (out[i].outcome == LADE_DONE) {
+            out[i].bytes = lb_arena_copy(arena, bytes.p, bytes.n);
+            ok = out[i].bytes.p;
+        }
     }
     lr_mutex_unlock(&h->lock);
     return ok ? LADE_DONE : lb_fail_nomem(err, "results");

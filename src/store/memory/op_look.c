@@ -96,14 +96,17 @@ static const char *name_owner(const struct ls_memory_job *j)
 }
 
 /* False when out of memory. */
-bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, struct lq_row *row)
+bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, int64_t now_ms,
+                        struct lq_row *row)
 {
+    struct lb_slice result =
+        j->result.n > 0 ? lb_slice_of(j->result) : ls_memory_kept_of(j, now_ms);
     *row = (struct lq_row){
         .queue = lb_arena_strdup(a, j->queue->name),
         .id = lb_arena_copy(a, j->id, strlen(j->id)),
         .body = lb_arena_copy(a, j->body.p, j->body.n),
         .history = lb_arena_copy(a, j->history.p, j->history.n),
-        .result = lb_arena_copy(a, j->result.p, j->result.n),
+        .result = lb_arena_copy(a, result.p, result.n),
         .unique = lb_arena_copy(a, j->unique.p, j->unique.n),
         .state = j->state,
         .reason = j->reason,
@@ -135,7 +138,7 @@ int ls_memory_get(struct lq_store *s, const char *queue, struct lb_slice id, str
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
     const struct ls_memory_job *j = q ? ls_memory_job_find(q, id) : NULL;
     struct lq_row *rows = j ? ls_memory_rows_reserve(out, 1) : NULL;
-    bool ok = rows && ls_memory_row_copy(&out->arena, j, &rows[out->n]);
+    bool ok = rows && ls_memory_row_copy(&out->arena, j, now, &rows[out->n]);
     lr_mutex_unlock(&h->lock);
     if (!j)
         return LADE_NOT_FOUND;
@@ -167,7 +170,7 @@ void ls_memory_cursor_write(lade_cursor *cursor, struct ls_memory_key key)
 
 /* Appends up to limit rows above *key, which moves on. LADE_DONE or -LADE_ENOMEM. */
 static int copy_rows(const struct ls_memory_order *o, struct ls_memory_key *key, size_t limit,
-                     struct lq_row_vec *out)
+                     int64_t now_ms, struct lq_row_vec *out)
 {
     limit = LB_MIN(limit, o->n);
     struct lq_row *rows = ls_memory_rows_reserve(out, limit + 1);
@@ -176,7 +179,7 @@ static int copy_rows(const struct ls_memory_order *o, struct ls_memory_key *key,
     if (!rows)
         return -LADE_ENOMEM;
     for (; n < limit && (node = ls_memory_order_after(o, *key)); n++) {
-        if (!ls_memory_row_copy(&out->arena, ls_memory_job_of(node), &rows[out->n + n]))
+        if (!ls_memory_row_copy(&out->arena, ls_memory_job_of(node), now_ms, &rows[out->n + n]))
             return -LADE_ENOMEM;
         *key = node->key;
     }
@@ -195,7 +198,7 @@ int ls_memory_list(struct lq_store *s, const char *queue, enum lade_state state,
     size_t before = out->n;
     struct ls_memory_home *h = ls_memory_enter(s, &now);
     const struct ls_memory_queue *q = ls_memory_queue_find(h, queue);
-    int rc = q ? copy_rows(&q->order[state], &key, limit, out) : LADE_DONE;
+    int rc = q ? copy_rows(&q->order[state], &key, limit, now, out) : LADE_DONE;
     bool done = !q || !ls_memory_order_after(&q->order[state], key);
     lr_mutex_unlock(&h->lock);
     if (rc < 0)

@@ -12,6 +12,7 @@
 
 struct texts {
     uint8_t *history, *result, *of_flow;
+    struct ls_memory_kept *kept;
 };
 
 static bool copy_texts(struct texts *t, const struct lq_settle *it)
@@ -22,13 +23,17 @@ static bool copy_texts(struct texts *t, const struct lq_settle *it)
             return false;
         memcpy(t->history, it->history.p, it->history.n);
     }
-    if (it->to == LQ_TO_COMPLETED && it->result.n > 0) {
+    if (it->to == LQ_TO_COMPLETED && it->result.n > 0 && it->result_ttl_ms > 0) {
+        t->kept = ls_memory_kept_make(it->id, it->result);
+        if (!t->kept)
+            return false;
+    } else if (it->to == LQ_TO_COMPLETED && it->result.n > 0) {
         t->result = lb_malloc(it->result.n);
         if (!t->result)
             return false;
         memcpy(t->result, it->result.p, it->result.n);
     }
-    if (t->result && lq_flow_has(it->id)) {
+    if ((t->result || t->kept) && lq_flow_has(it->id)) {
         t->of_flow = lb_malloc(it->result.n);
         if (!t->of_flow)
             return false;
@@ -43,6 +48,7 @@ static void free_texts(struct texts *t, size_t n)
         lb_free(t[i].history);
         lb_free(t[i].result);
         lb_free(t[i].of_flow);
+        lb_free(t[i].kept);
     }
     lb_free(t);
 }
@@ -118,8 +124,12 @@ static enum lq_to settle_job(struct lq_store *s, struct ls_memory_job *j,
     }
     switch (to) {
     case LQ_TO_COMPLETED:
-        j->result = (struct lb_mut){t->result, it->result.n};
+        if (t->kept)
+            ls_memory_kept_put(h, q, t->kept, it->result_ttl_ms, now_ms);
+        else
+            j->result = (struct lb_mut){t->result, t->result ? it->result.n : 0};
         t->result = NULL;
+        t->kept = NULL;
         end(s, j, LADE_STATE_COMPLETED, now_ms);
         break;
     case LQ_TO_RETRYING:

@@ -54,6 +54,7 @@ int ls_memory_trim(struct lq_store *s, struct lq_lanes lanes, size_t max, size_t
         ls_memory_lock_expire(q, now);
         ls_memory_tenants_trim(q, now);
         *n += trim_queue(s, q, now, max - *n, &more);
+        more = ls_memory_kept_trim(q, now, max) || more;
     }
     bool more_flows;
     (void)ls_memory_flow_retain(s, now, true, max, &more_flows);

@@ -26,10 +26,11 @@
 /* Longer results are kept apart, so that those of a pack can be looked through. */
 #define RESULT_IN_PACK_MAX 4096
 
-/* Not plainly completed; results aside. */
+/* Not plainly completed; results that go with their jobs aside. */
 static bool ends_otherwise(const struct lq_settle *it)
 {
-    return it->to != LQ_TO_COMPLETED || it->history.p || it->failed;
+    return it->to != LQ_TO_COMPLETED || it->history.p || it->failed ||
+           (it->result_ttl_ms > 0 && it->result.n > 0);
 }
 
 static bool is_special(const struct lq_settle *it)
@@ -207,7 +208,7 @@ static void encode_special(struct ls_redis_cmd *cmd, const struct lq_settle *it,
     char reason = (char)(it->reason ? it->reason : LQ_REASON_NONE);
     ls_redis_arg_u64(cmd, index);
     ls_redis_arg_int(cmd, it->to);
-    ls_redis_arg_int(cmd, LB_MAX(it->delay_ms, 0));
+    ls_redis_arg_int(cmd, LB_MAX(it->to == LQ_TO_COMPLETED ? it->result_ttl_ms : it->delay_ms, 0));
     ls_redis_arg(cmd, &reason, 1);
     ls_redis_arg_int(cmd, it->failed);
     ls_redis_arg_int(cmd, it->history.p != NULL);

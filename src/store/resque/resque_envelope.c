@@ -45,6 +45,8 @@ static int check_job(const struct lq_job *job, lade_err *err)
         return refuse(err, "header", "headers");
     if (job->content_type[0] && strcmp(job->content_type, "application/json") != 0)
         return refuse(err, "content_type", "content type but JSON");
+    if (job->result_ttl_ms > 0)
+        return refuse(err, "result_ttl", "results");
     if (job->discard_dead)
         return refuse(err, "discard_dead", "way to vanish when it fails");
     return 0;

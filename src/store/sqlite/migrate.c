@@ -16,12 +16,13 @@
 
 extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[],
     ls_sqlite_schema_0004[], ls_sqlite_schema_0005[], ls_sqlite_schema_0006[],
-    ls_sqlite_schema_0007[], ls_sqlite_schema_0008[], ls_sqlite_schema_0009[];
+    ls_sqlite_schema_0007[], ls_sqlite_schema_0008[], ls_sqlite_schema_0009[],
+    ls_sqlite_schema_0010[];
 
 static const char *const steps[] = {
-    ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003,
-    ls_sqlite_schema_0004, ls_sqlite_schema_0005, ls_sqlite_schema_0006,
-    ls_sqlite_schema_0007, ls_sqlite_schema_0008, ls_sqlite_schema_0009};
+    ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003, ls_sqlite_schema_0004,
+    ls_sqlite_schema_0005, ls_sqlite_schema_0006, ls_sqlite_schema_0007, ls_sqlite_schema_0008,
+    ls_sqlite_schema_0009, ls_sqlite_schema_0010};
 
 _Static_assert(LB_ARRAY_LEN(steps) == LS_SQLITE_SCHEMA, "one step for each version");
 

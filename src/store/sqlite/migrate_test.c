@@ -9,8 +9,9 @@
 #include "support/sqlite_kit.h"
 
 /* A file with these bytes. */
-/* Undoes schemas 9 and 8. */
-#define NO_BYTES "ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
+/* Undoes schemas 10, 9 and 8. */
+#define NO_BYTES \
+    "DROP TABLE apart; ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
 #define NO_BOUNDS \
     NO_BYTES "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
 

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/apart.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
@@ -123,6 +124,8 @@ int ls_sqlite_act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, enum la
         break;
     }
     rc = remove_job(tx, q, &r, off, id);
+    if (rc == 0)
+        rc = ls_sqlite_apart_del(tx, q->num, id);
     return rc < 0 ? rc : ls_sqlite_flow_ended(flows, id, LADE_STEP_CANCELLED, (struct lb_slice){0});
 }
 
@@ -306,6 +309,8 @@ static int run_forget(struct ls_sqlite_tx *tx, void *arg)
     rc = q->gated ? ls_sqlite_keys_drop(tx, q) : 0;
     if (rc == 0)
         rc = del_queue(tx, LS_SQLITE_LOCK_DEL_QUEUE, q->num);
+    if (rc == 0)
+        rc = ls_sqlite_apart_drop(tx, q->num);
     if (rc == 0 && q->events > 0)
         rc = ls_sqlite_events_drop(tx, q);
     if (rc == 0)

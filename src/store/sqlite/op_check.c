@@ -226,6 +226,9 @@ static int check_all(struct check *c)
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_SHEET_TWICE, "results are there twice; first job", false);
     if (rc == 0)
+        rc =
+            check_none(c, LS_SQLITE_APART_LOOSE, "a result is of a queue that is gone; job", false);
+    if (rc == 0)
         rc = check_none(c, LS_SQLITE_STOP_LOOSE, "a stop request has no worker", true);
     if (rc == 0)
         rc = check_none(c, LS_SQLITE_SCHEDULE_ODD,

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "store/sqlite/apart.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -33,6 +34,14 @@ static int read_result(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
     struct ls_sqlite_run r;
     int rc = q ? ls_sqlite_job_find(tx, q, id, &seq, &r) : LADE_NOT_FOUND;
     *out = (struct lq_result){.outcome = LADE_NOT_FOUND};
+    if (rc == LADE_NOT_FOUND && q) {
+        rc = ls_sqlite_apart_get(tx, q->num, id, 0, arena, &out->bytes);
+        if (rc == 0 && out->bytes.n > 0) {
+            out->state = LADE_STATE_COMPLETED;
+            out->outcome = LADE_DONE;
+        }
+        return rc;
+    }
     if (rc != 0)
         return rc < 0 ? rc : 0;
     out->state = (enum lade_state)r.state;
@@ -40,6 +49,8 @@ static int read_result(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
     if (r.state != LADE_STATE_COMPLETED)
         return 0;
     rc = read_bytes(tx, seq, arena, &out->bytes);
+    if (rc == 0 && out->bytes.n == 0)
+        rc = ls_sqlite_apart_get(tx, q->num, id, r.at_ms, arena, &out->bytes);
     out->outcome = out->bytes.n > 0 ? LADE_DONE : LADE_EMPTY;
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "store/sqlite/apart.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
@@ -259,6 +260,9 @@ static int read_rows(struct ls_sqlite_tx *tx, const char *queue, const struct ls
         }
         if (row->result.n == 0 && r->state == LADE_STATE_COMPLETED) {
             rc = ls_sqlite_result_find(tx, sqlite3_column_int64(st, 0), a, &row->result);
+            if (rc >= 0 && row->result.n == 0)
+                rc = ls_sqlite_apart_get(tx, r->queue, lb_slice_of(row->id), r->at_ms, a,
+                                         &row->result);
             if (rc < 0) {
                 (void)sqlite3_reset(st);
                 return rc;

@@ -1,6 +1,7 @@
 /* op_promote.c - scheduled | retrying -> ready when due; trim: what was kept long enough goes */
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/apart.h"
 #include "store/sqlite/flow.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -159,10 +160,12 @@ static int run_trim(struct ls_sqlite_tx *tx, void *arg)
         if (rc == 0 && q && q->gated)
             rc = ls_sqlite_keys_trim(tx, q, w->max);
     }
-    bool more = false;
+    bool more = false, more_apart = false;
     if (rc == 0)
         rc = ls_sqlite_flows_trim(tx, w->max, &more);
-    w->more = w->more || more;
+    if (rc == 0)
+        rc = ls_sqlite_apart_trim(tx, w->max, &more_apart);
+    w->more = w->more || more || more_apart;
     return rc;
 }
 

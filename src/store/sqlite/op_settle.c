@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/apart.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
@@ -138,6 +139,8 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
     }
     if (rc == 0 && it->to == LQ_TO_COMPLETED)
         rc = ls_sqlite_results_add(tx, it, k, part.job);
+    if (rc == 0 && it->to == LQ_TO_COMPLETED)
+        rc = ls_sqlite_apart_add(tx, q, it, k);
     LB_FAULT("sqlite.settle.cut");
     if (rc < 0)
         return rc;

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/apart.h"
 
 #define LENGTH 4 /* bytes of one */
 
@@ -50,6 +51,12 @@ static int set_result(struct ls_sqlite_tx *tx, int64_t seq, struct lb_slice resu
     return ls_sqlite_tx_do(tx, st);
 }
 
+/* Its result, unless that is kept apart. */
+static struct lb_slice result_of(const struct lq_settle *it)
+{
+    return ls_sqlite_is_apart(it) ? (struct lb_slice){0} : it->result;
+}
+
 static int add_sheet(struct ls_sqlite_tx *tx, const struct lq_settle *it, size_t k, int64_t seq,
                      size_t bytes)
 {
@@ -61,10 +68,10 @@ static int add_sheet(struct ls_sqlite_tx *tx, const struct lq_settle *it, size_t
     if (!st)
         return ls_sqlite_tx_fail(tx);
     for (size_t i = 0; i < k; i++) {
-        put_length(data + i * LENGTH, it[i].result.n);
-        if (it[i].result.n > 0)
-            memcpy(data + at, it[i].result.p, it[i].result.n);
-        at += it[i].result.n;
+        put_length(data + i * LENGTH, result_of(&it[i]).n);
+        if (result_of(&it[i]).n > 0)
+            memcpy(data + at, result_of(&it[i]).p, result_of(&it[i]).n);
+        at += result_of(&it[i]).n;
     }
     ls_sqlite_bind(st, 1, seq);
     ls_sqlite_bind(st, 2, (int64_t)k);
@@ -80,9 +87,9 @@ int ls_sqlite_results_add(struct ls_sqlite_tx *tx, const struct lq_settle *it, s
     for (size_t i = 0; i < k && rc == 0;) {
         size_t n = 0, bytes = 0, some = 0;
         while (i + n < k && n < LS_SQLITE_SHEET_JOBS &&
-               bytes + it[i + n].result.n <= LS_SQLITE_SHEET_BYTES) {
-            bytes += it[i + n].result.n;
-            some += it[i + n].result.n > 0;
+               bytes + result_of(&it[i + n]).n <= LS_SQLITE_SHEET_BYTES) {
+            bytes += result_of(&it[i + n]).n;
+            some += result_of(&it[i + n]).n > 0;
             n++;
         }
         if (some >= LS_SQLITE_SHEET_MIN) {
@@ -92,8 +99,8 @@ int ls_sqlite_results_add(struct ls_sqlite_tx *tx, const struct lq_settle *it, s
             continue;
         }
         for (size_t end = i + LB_MAX(n, (size_t)1); i < end && rc == 0; i++) {
-            if (it[i].result.n > 0)
-                rc = set_result(tx, seq + (int64_t)i, it[i].result);
+            if (result_of(&it[i]).n > 0)
+                rc = set_result(tx, seq + (int64_t)i, result_of(&it[i]));
         }
     }
     return rc;

@@ -129,6 +129,17 @@
                   "WHERE n.job IS NULL")                                                           \
     /* results */                                                                                  \
     X(JOB_RESULT, "SELECT result FROM job WHERE seq = ?1")                                         \
+    /* results with a time of their own */                                                         \
+    X(APART_SET, "INSERT OR REPLACE INTO apart (queue, id, at, expires, data) "                    \
+                 "VALUES (?1, ?2, ?3, ?4, ?5)")                                                    \
+    X(APART_GET, "SELECT data FROM apart WHERE queue = ?1 AND id = ?2 AND expires > ?3 "           \
+                 "AND ?4 IN (0, at)")                                                              \
+    X(APART_DEL, "DELETE FROM apart WHERE queue = ?1 AND id = ?2")                                 \
+    X(APART_DROP, "DELETE FROM apart WHERE queue = ?1")                                            \
+    X(APART_OVER, "DELETE FROM apart WHERE num IN "                                                \
+                  "(SELECT num FROM apart WHERE expires <= ?1 ORDER BY expires LIMIT ?2)")         \
+    X(APART_LOOSE, "SELECT 0, a.id FROM apart a LEFT JOIN queue q ON q.num = a.queue "             \
+                   "WHERE q.num IS NULL")                                                          \
     /* unique locks */                                                                             \
     X(LOCK_ANY, "SELECT 1 FROM lock LIMIT 1")                                                      \
     /* numbers and ids of jobs come again: its job has all three */                                \

@@ -156,6 +156,7 @@ local function remove(id, state, level, where)
         unlink(id, state, level)
     end
     drop(P, {id}, 1, 1)
+    call('DEL', P .. 't:' .. id)
     heed_one(P, id)
     return DONE
 end

@@ -39,6 +39,13 @@ local function heed_all(P)
     end
 end
 
+-- The result that is kept apart from a job that ended at this time (ms as text), or of one that is gone (nil); or ''.
+local function result_apart(P, id, at)
+    local text = call('GET', P .. 't:' .. id)
+    local ended, from = match(text or '', '^(%d+) ()')
+    return ended and (not at or ended == at) and sub(text, from) or ''
+end
+
 -- State letter as in rows.lua, and the record of the end; nil when it is not there.
 local function state_of(P, id)
     local fin = call('HGET', P .. 'fin', id)

@@ -42,6 +42,9 @@ local function row(id)
     local lease = not fin and call('HGET', P .. 'lease', id)
     if fin then
         state, where = sub(fin, 1, 1), fin
+        if state == 'c' and byte(fin, #fin) == 32 then -- no result with it
+            where = fin .. result_apart(P, id, match(fin, '^... (%d+) '))
+        end
     elseif lease then
         state, where = 'a', lease
         till, name = worker_of(lease)

@@ -4,7 +4,7 @@
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
 --       n ids, groups, n special, n doubtful tags, n runs; the doubtful tags; the ids; for each group of ids with one fence: fence,
 --       length; for each run: id of its first, n, fence, results as pack.lua keeps them (completed jobs whose ids follow each other);
---       for each special of the ids: index, to, delay ms, reason, failed (0|1), history given (0|1), history, result,
+--       for each special of the ids: index, to, delay ms (of a completed one: how long its result is kept apart from it, or 0), reason, failed (0|1), history given (0|1), history, result,
 --       class, kind and text of a death with NULs between, or ""
 -- Answers the indices that are stale, those of jobs in runs counted on behind the ids. No two items have the same id and
 -- fence.
@@ -136,7 +136,11 @@ local function settle_special(id, sp, level)
         hist[#hist + 1] = id
         hist[#hist + 1] = sp.history
     end
-    if to == TO.COMPLETED then
+    if to == TO.COMPLETED and sp.delay and sp.delay ~= '0' and sp.result ~= '' then
+        ends.apart = ends.apart or {}
+        ends.apart[#ends.apart + 1] = {id, sp.delay, sp.result}
+        complete(id, 'c' .. level .. '  ' .. now .. ' ', sp.result)
+    elseif to == TO.COMPLETED then
         complete(id, 'c' .. level .. '  ' .. now .. ' ' .. sp.result, sp.result)
     elseif to == TO.RETRYING then
         delay(ends.retrying, id, level, sp.delay)
@@ -419,6 +423,9 @@ local function write_ends(keep_dead, paused, was_due)
     end
     if e.throttled then
         throttle_all(e.throttled)
+    end
+    for k = 1, e.apart and #e.apart or 0 do -- rows.lua reads it
+        call('SET', P .. 't:' .. e.apart[k][1], now .. ' ' .. e.apart[k][3], 'PX', e.apart[k][2])
     end
     if not paused then
         ring(P, e.n_ready > 0 and e.n_ready or e.soonest and e.soonest < (was_due or huge) and 1 or 0)
