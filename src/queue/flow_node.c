@@ -1,6 +1,6 @@
 #include "queue/flow.h"
 
-#include <stdio.h>
+#include "base/base.h"
 
 bool lq_flow_split(struct lb_slice id, struct lb_slice *flow, uint32_t *node)
 {
@@ -23,9 +23,16 @@ bool lq_flow_split(struct lb_slice id, struct lb_slice *flow, uint32_t *node)
 
 size_t lq_flow_join(char out[LADE_ID_MAX + 1], struct lb_slice flow, uint32_t node)
 {
-    int n = snprintf(out, LADE_ID_MAX + 1, "%.*s%c%u", (int)flow.n, (const char *)flow.p,
-                     LQ_FLOW_SIGN, node);
-    return n > 0 ? (size_t)n : 0;
+    char digit[10];
+    size_t n = LB_MIN(flow.n, (size_t)LADE_FLOW_ID_MAX), digits = 0;
+    for (; digits == 0 || node > 0; node /= 10)
+        digit[digits++] = (char)('0' + node % 10);
+    memcpy(out, flow.p, n);
+    out[n++] = LQ_FLOW_SIGN;
+    while (digits > 0 && n < LADE_ID_MAX)
+        out[n++] = digit[--digits];
+    out[n] = 0;
+    return n;
 }
 
 /* What the flow counts as failed: its share before and after the change. */

@@ -88,7 +88,7 @@ static int measure(struct drv *d, struct flows *f)
     drv_begin(d);
     for (uint64_t i = 0; i < f->n / f->size && rc == 0; i++)
         rc = enqueue_one(f, i, &err);
-    int64_t at = lb_clock_mono();
+    int64_t produced_at = lb_clock_mono(), at = produced_at;
     if (rc != 0) {
         d->unsupported = rc == -LADE_EUNSUPPORTED;
         return drv_fail(d, "enqueue", rc < 0 ? &err : NULL);
@@ -99,6 +99,7 @@ static int measure(struct drv *d, struct flows *f)
     drv_end(d);
     while (at < f->sink.ended_at) /* looked at every 20 ms from the end of the producer on */
         at += ORIGINAL_POLL;
+    drv_extra(d, "enqueue_rate", (double)all * 1e9 / (double)(produced_at - d->begin.at));
     d->result.printed_rate = (double)all * 1e9 / (double)(at - d->begin.at);
     drv_extra(d, "handled_rate", (double)all * 1e9 / (double)(f->sink.ended_at - d->begin.at));
     return rc;

@@ -89,9 +89,21 @@ static int is_at_end(sqlite3_vtab_cursor *base)
     return !c->feed || c->at >= c->feed->n;
 }
 
+static void read_pair(const struct ls_sqlite_pair *it, sqlite3_context *out, int column)
+{
+    if (column == SEQ)
+        sqlite3_result_int64(out, it->num);
+    if (column == BODY)
+        sqlite3_result_blob64(out, it->data.p, it->data.n, SQLITE_STATIC);
+}
+
 static int read_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
 {
     const struct cursor *c = (struct cursor *)(void *)base;
+    if (c->feed->pair) {
+        read_pair(&c->feed->pair[c->at], out, column);
+        return SQLITE_OK;
+    }
     const struct lq_put *it = &c->feed->it[c->at];
     if (column == SEQ)
         sqlite3_result_int64(out, c->feed->seq + (int64_t)c->at);

@@ -12,10 +12,17 @@
 #include "queue/store.h"
 #include "store/sqlite/db.h"
 
+/* Of other tables: columns seq and body. */
+struct ls_sqlite_pair {
+    int64_t num;
+    struct lb_slice data;
+};
+
 struct ls_sqlite_feed {
     const struct lq_put *it;
     size_t n;
-    int64_t seq; /* of the first; the next has one more */
+    int64_t seq;                       /* of the first; the next has one more */
+    const struct ls_sqlite_pair *pair; /* instead of `it` and seq; NULL: not */
 };
 
 /* Makes the table known to a connection. */

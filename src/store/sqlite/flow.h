@@ -1,38 +1,40 @@
 /*
  * flow.h - flows as the ops of a write transaction see them
  *
- * Whatever ends a job, or brings one back, tells a ls_sqlite_flows; it changes the nodes and gathers the jobs that may run
- * now. Flush puts them together, as one batch, writes back the flow that was looked at last and removes what is kept no
- * longer. What belongs to no flow costs a look for a '~' in its id. What queue/flow.h says of nodes holds here.
+ * Whatever ends a job, or brings one back, tells a ls_sqlite_flows; it changes the nodes in memory and gathers the jobs that may
+ * run now. Flush puts them together, as one batch, writes back the flows that changed and removes what is kept no longer. What
+ * belongs to no flow costs a look for a '~' in its id. What queue/flow.h says of nodes holds here; how flows lie in memory and in
+ * the file, flow_kept.h and flow_pack.h.
  */
 #ifndef LADE_SQLITE_FLOW_H
 #define LADE_SQLITE_FLOW_H
 
 #include "queue/flow.h"
+#include "store/sqlite/flow_kept.h"
 #include "store/sqlite/runs.h"
 
-#define LS_SQLITE_FLOW_SPAN 16384 /* numbers of nodes that each flow has for itself */
-
-/* Columns LS_SQLITE_FLOW but for the texts. */
-struct ls_sqlite_flow {
-    int64_t num; /* 0 = none */
-    int64_t state, steps, nodes, open, failed, created_ms, finished_ms;
-    bool siblings;
-    bool dirty;
-    char id[LADE_FLOW_ID_MAX + 1];
-};
-
+/* A node, in its part. Good until the transaction ends. */
 struct ls_sqlite_node {
-    enum lade_flow_step_state state;
-    int64_t missing;
-    enum lade_flow_policy policy;
-    struct lb_slice next; /* ls_sqlite_number_at */
+    struct ls_sqlite_part *part;
+    uint32_t i; /* within the part */
+    struct ls_sqlite_step step;
 };
+
+static inline enum lade_flow_step_state ls_sqlite_node_state(const struct ls_sqlite_node *n)
+{
+    return ls_sqlite_mark_state(n->part->marks, n->i);
+}
+
+static inline uint32_t ls_sqlite_node_missing(const struct ls_sqlite_node *n)
+{
+    return ls_sqlite_mark_missing(n->part->marks, n->i);
+}
 
 struct ls_sqlite_flows {
     struct ls_sqlite_tx *tx;
-    struct ls_sqlite_flow flow; /* the last one looked at */
-    struct lq_put *put;         /* in tx->arena, as what they point to */
+    struct ls_sqlite_flow *flow; /* the last one looked at */
+    struct ls_sqlite_flow *list; /* that changed; by `link` */
+    struct lq_put *put;          /* in tx->arena, as their ids; the rest lies in the parts */
     size_t n, cap;
     size_t n_ended; /* flows that ended */
 };
@@ -51,22 +53,25 @@ LADE_CHECKED int ls_sqlite_flow_revived(struct ls_sqlite_flows *fs, struct lb_sl
 LADE_CHECKED int ls_sqlite_flow_ended_all(struct ls_sqlite_flows *fs, int64_t seq, int64_t n);
 LADE_CHECKED int ls_sqlite_flow_revived_all(struct ls_sqlite_flows *fs, int64_t seq, int64_t n);
 
-/* Parts, for op_flow.c. */
+/* Parts, for op_flow.c; of fs->flow. */
 
 /* Makes it fs->flow. 0 or LADE_NOT_FOUND. */
-LADE_CHECKED int ls_sqlite_flow_find(struct ls_sqlite_flows *fs, struct lb_slice id);
-/* All nodes, in tx->arena, without `next`. */
-LADE_CHECKED int ls_sqlite_flow_nodes(struct ls_sqlite_flows *fs, struct ls_sqlite_node **out);
+LADE_CHECKED int ls_sqlite_flows_look(struct ls_sqlite_flows *fs, struct lb_slice id);
+LADE_CHECKED int ls_sqlite_flow_node(struct ls_sqlite_flows *fs, int64_t node,
+                                     struct ls_sqlite_node *out);
 void ls_sqlite_flow_enter(struct ls_sqlite_flows *fs, enum lade_flow_state state);
-LADE_CHECKED int ls_sqlite_flow_set_node(struct ls_sqlite_flows *fs, int64_t node,
-                                         enum lade_flow_step_state state);
-/* Sets the state and the result, which may be NULL. */
-LADE_CHECKED int ls_sqlite_flow_end_node(struct ls_sqlite_flows *fs, int64_t node,
-                                         enum lade_flow_step_state state, struct lb_slice result);
+/* The number of those it misses stays. */
+void ls_sqlite_flow_set_node(struct ls_sqlite_flows *fs, const struct ls_sqlite_node *n,
+                             enum lade_flow_step_state state);
+/* The result of the node, which has none when it is empty. */
+LADE_CHECKED int ls_sqlite_flow_set_result(struct ls_sqlite_flows *fs, int64_t node,
+                                           struct lb_slice result);
 /* Gathers its job to be put. */
-LADE_CHECKED int ls_sqlite_flow_launch(struct ls_sqlite_flows *fs, int64_t node);
+LADE_CHECKED int ls_sqlite_flow_launch(struct ls_sqlite_flows *fs, int64_t node,
+                                       const struct ls_sqlite_node *n);
 /* Cancels its job when it has not ended. */
-LADE_CHECKED int ls_sqlite_flow_stop_job(struct ls_sqlite_flows *fs, int64_t node);
+LADE_CHECKED int ls_sqlite_flow_stop_job(struct ls_sqlite_flows *fs, int64_t node,
+                                         const struct ls_sqlite_node *n);
 
 /* The job of a node. */
 struct ls_sqlite_flow_job {
@@ -78,22 +83,23 @@ struct ls_sqlite_flow_job {
 
 /* 0 or LADE_NOT_FOUND. */
 LADE_CHECKED int ls_sqlite_flow_find_job(struct ls_sqlite_flows *fs, int64_t node,
+                                         const struct ls_sqlite_node *n,
                                          struct ls_sqlite_flow_job *out);
-LADE_CHECKED int ls_sqlite_flow_delete(struct ls_sqlite_tx *tx, int64_t num, int64_t nodes);
-/* Reads columns LS_SQLITE_FLOW. */
-void ls_sqlite_flow_read(sqlite3_stmt *st, struct ls_sqlite_flow *f);
 
-/* Numbers of nodes in a blob. */
-static inline size_t ls_sqlite_number_count(struct lb_slice b)
-{
-    return b.n / 4;
-}
+/* flow_trim.c: deletes it with all that is of it. */
+LADE_CHECKED int ls_sqlite_flow_delete(struct ls_sqlite_tx *tx, struct lb_slice id,
+                                       const struct ls_sqlite_flow_row *row);
+/* The same for the oldest ended ones that are too many, after a step that ended n; flush asks for it. */
+LADE_CHECKED int ls_sqlite_flows_retain(struct ls_sqlite_tx *tx, size_t n);
+/* A flow went from one state to another. */
+void ls_sqlite_flows_count(struct ls_sqlite_tx *tx, int64_t from, int64_t to);
 
-static inline uint32_t ls_sqlite_number_at(struct lb_slice b, size_t i)
-{
-    const uint8_t *p = b.p + 4 * i;
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
+/* flow_look.c: tells of each node as it is in the file. LADE_NOT_FOUND when some are missing or damaged; or what fn returned but 0. */
+typedef int (*ls_sqlite_node_fn)(struct ls_sqlite_tx *tx, void *ctx, int64_t node,
+                                 const struct ls_sqlite_step *step, enum lade_flow_step_state state,
+                                 uint32_t missing);
+LADE_CHECKED int ls_sqlite_flow_each(struct ls_sqlite_tx *tx, const struct ls_sqlite_flow_row *row,
+                                     ls_sqlite_node_fn fn, void *ctx);
 
 /* flow_check.c: reports what is wrong with flows. */
 LADE_CHECKED int ls_sqlite_flows_check(struct ls_sqlite_tx *tx, lq_finding_fn report, void *ctx);

@@ -17,12 +17,14 @@
 extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[],
     ls_sqlite_schema_0004[], ls_sqlite_schema_0005[], ls_sqlite_schema_0006[],
     ls_sqlite_schema_0007[], ls_sqlite_schema_0008[], ls_sqlite_schema_0009[],
-    ls_sqlite_schema_0010[];
+    ls_sqlite_schema_0010[], ls_sqlite_schema_0011[];
 
 static const char *const steps[] = {
     ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003, ls_sqlite_schema_0004,
     ls_sqlite_schema_0005, ls_sqlite_schema_0006, ls_sqlite_schema_0007, ls_sqlite_schema_0008,
-    ls_sqlite_schema_0009, ls_sqlite_schema_0010};
+    ls_sqlite_schema_0009, ls_sqlite_schema_0010, ls_sqlite_schema_0011};
+
+#define FLOW_PARTS 11 /* the version whose step takes more than its SQL */
 
 _Static_assert(LB_ARRAY_LEN(steps) == LS_SQLITE_SCHEMA, "one step for each version");
 
@@ -94,8 +96,11 @@ static int climb(struct ls_sqlite_db *db, lade_err *err)
     int rc = look(db, &st, err); /* again: another process may have been faster */
     if (rc == 0)
         rc = judge(db, &st, err);
-    for (int64_t v = st.version; rc == 0 && v < LS_SQLITE_SCHEMA; v++)
+    for (int64_t v = st.version; rc == 0 && v < LS_SQLITE_SCHEMA; v++) {
         rc = ls_sqlite_db_exec(db, steps[v], "open", err);
+        if (rc == 0 && v + 1 == FLOW_PARTS)
+            rc = ls_sqlite_flow_convert(db, err);
+    }
     if (rc < 0 || st.version == LS_SQLITE_SCHEMA)
         return rc;
     (void)snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",

@@ -5,13 +5,24 @@
 #include <unistd.h>
 
 #include "queue/bound.h"
+#include "queue/flow_store.h"
 #include "queue/schedule_store.h"
 #include "support/sqlite_kit.h"
 
-/* A file with these bytes. */
-/* Undoes schemas 10, 9 and 8. */
+/* Undoes schema 11, of a file without workflows. */
+#define NO_PARTS                                                                                 \
+    "DROP TABLE flow_part; DROP TABLE flow_mark; DROP TABLE flow_result; "                       \
+    "ALTER TABLE flow DROP COLUMN parts; ALTER TABLE flow DROP COLUMN results; "                 \
+    "CREATE TABLE flow_step (num INTEGER PRIMARY KEY, queue TEXT NOT NULL, kind TEXT NOT NULL, " \
+    "level INTEGER NOT NULL, policy INTEGER NOT NULL, whn INTEGER NOT NULL, "                    \
+    "when_ms INTEGER NOT NULL, deps BLOB, next BLOB, body BLOB NOT NULL) STRICT; "               \
+    "CREATE TABLE flow_node (num INTEGER PRIMARY KEY, state INTEGER NOT NULL, "                  \
+    "missing INTEGER NOT NULL, result BLOB) STRICT; "
+/* Undoes schemas 11, 10 and 9. */
 #define NO_BYTES \
-    "DROP TABLE apart; ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
+    NO_PARTS     \
+        "DROP TABLE apart; ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
+/* And 8. */
 #define NO_BOUNDS \
     NO_BYTES "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
 
@@ -321,6 +332,127 @@ static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
     lq_store_close(s);
 }
 
+extern const char ls_sqlite_schema_0003[], ls_sqlite_schema_0004[], ls_sqlite_schema_0005[],
+    ls_sqlite_schema_0006[], ls_sqlite_schema_0007[], ls_sqlite_schema_0008[];
+
+static void make_schema_8(void)
+{
+    const char *const steps[] = {
+        ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003, ls_sqlite_schema_0004,
+        ls_sqlite_schema_0005, ls_sqlite_schema_0006, ls_sqlite_schema_0007, ls_sqlite_schema_0008};
+    for (size_t i = 0; i < LB_ARRAY_LEN(steps); i++)
+        run_sql(steps[i]);
+    run_sql("PRAGMA application_id = 1818322021; PRAGMA user_version = 8");
+}
+
+static void finish_job(struct lq_store *s, const char *id)
+{
+    struct lq_leased_vec v = {0};
+    const char *queue[] = {"q"};
+    struct lq_take take = {"w", {queue, 1}, 1, false};
+    lb_arena_init(&v.arena);
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &v, &sk.err), 0);
+    assert_int_equal(v.n, 1);
+    assert_true(lb_slice_eq(lb_slice_of(v.job[0].id), lb_slice_str(id)));
+    struct lq_settle it = {.queue = "q",
+                           .id = lb_slice_str(id),
+                           .fence = v.job[0].fence,
+                           .to = LQ_TO_COMPLETED,
+                           .reason = LQ_REASON_NONE,
+                           .result = lb_slice_str("new")};
+    assert_int_equal(lq_settle_take(s, &it, 1, NULL, NULL, &sk.err), 0);
+    assert_int_equal(it.outcome, 0);
+    lb_arena_fini(&v.arena);
+}
+
+static void assert_inputs(struct lq_store *s, uint32_t node, size_t n, const char *first,
+                          const char *second)
+{
+    struct lb_arena a;
+    lb_arena_init(&a);
+    struct lq_input_vec in = {.arena = &a};
+    assert_int_equal(s->ops->flow_inputs(s, lb_slice_str("f"), node, 0, 10, &in, &sk.err), 0);
+    assert_int_equal(in.n, n);
+    assert_true(lb_slice_eq(in.input[0].result, lb_slice_str(first)));
+    if (n > 1)
+        assert_true(lb_slice_eq(in.input[1].result, lb_slice_str(second)));
+    lb_arena_fini(&a);
+}
+
+/*
+ * A workflow of schema 8 in the midst of it: 0, 1 -> 2 -> 3, and on_failure 4; 0 has completed with a result, 1 is ready. It goes on
+ * where it was, with the old result and the new ones.
+ */
+static void a_workflow_of_schema_8_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    make_schema_8();
+    run_sql("INSERT INTO queue (num, name, next, ready, completed, total_enqueued, "
+            "total_completed) VALUES (1, 'q', 10, 1, 1, 2, 1);"
+            "INSERT INTO job (seq, queue, id, body, result) VALUES "
+            "(1, 1, 'f~0', x'0134', x'6f6c64'), (2, 1, 'f~1', x'0134', NULL);"
+            "INSERT INTO run VALUES (1, 1, 1, 4, 0, 7, 4, 1000, NULL, 0, 32, 0),"
+            "(2, 1, 1, 1, 4, 8, 4, 1000, NULL, 0, 32, 0);"
+            "INSERT INTO flow VALUES (1, 'f', 'name', 0, 4, 5, 1, 0, 1, 5, 0);"
+            "INSERT INTO flow_step VALUES"
+            "(16384, 'q', 'k0', 4, 1, 0, 0, NULL, x'02000000', x'0134'),"
+            "(16385, 'q', 'k1', 4, 1, 0, 0, NULL, x'02000000', x'0134'),"
+            "(16386, 'q', 'k2', 4, 2, 0, 0, x'0000000001000000', x'03000000', x'013461'),"
+            "(16387, 'q', 'k3', 3, 1, 0, 0, x'02000000', NULL, x'013462'),"
+            "(16388, 'q', 'k4', 4, 1, 0, 0, NULL, NULL, x'013463');"
+            "INSERT INTO flow_node VALUES (16384, 2, 0, x'6f6c64'), (16385, 1, 0, NULL),"
+            "(16386, 0, 1, NULL), (16387, 0, 1, NULL), (16388, 0, 0, NULL)");
+    struct lq_store *s = sk_open();
+    assert_int_equal(sk_check(s), 0);
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('flow_step', "
+                         "'flow_node')"),
+                     0);
+    struct lq_flow_row_vec rows = {0};
+    lb_arena_init(&rows.arena);
+    assert_int_equal(s->ops->flow_get(s, lb_slice_str("f"), &rows, &sk.err), 0);
+    assert_int_equal(rows.row[0].n, 5);
+    assert_true(lb_slice_eq(rows.row[0].node[2].kind, lb_slice_str("k2")));
+    assert_int_equal(rows.row[0].node[2].policy, LADE_FLOW_CONTINUE);
+    assert_int_equal(rows.row[0].node[2].n_deps, 2);
+    lb_arena_fini(&rows.arena);
+    assert_int_equal(sk_try_join(s, "w", 60000), 0);
+    finish_job(s, "f~1");
+    assert_inputs(s, 2, 2, "old", "new");
+    finish_job(s, "f~2");
+    assert_inputs(s, 3, 1, "new", NULL);
+    finish_job(s, "f~3");
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask("SELECT state FROM flow"), LADE_FLOW_COMPLETED);
+}
+
+/* 300 nodes in a row, more than one part has, some of them large. */
+static void a_long_workflow_of_schema_8_comes_in_several_parts(void **state)
+{
+    (void)state;
+    make_schema_8();
+    run_sql("INSERT INTO queue (num, name, next, ready, total_enqueued) VALUES (1, 'q', 10, 1, 1);"
+            "INSERT INTO job (seq, queue, id, body) VALUES (1, 1, 'f~0', x'0134');"
+            "INSERT INTO run VALUES (1, 1, 1, 1, 4, 8, 4, 1000, NULL, 0, 32, 0);"
+            "INSERT INTO flow VALUES (1, 'f', '', 0, 300, 300, 300, 0, 0, 5, 0);"
+            "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) "
+            "INSERT INTO flow_step SELECT 16384 + i, 'q', 'k', 4, 1, 0, 0, NULL, NULL, "
+            "CASE i % 20 WHEN 7 THEN CAST(x'0134' || zeroblob(20000) AS BLOB) ELSE x'0134' END "
+            "FROM n;"
+            "INSERT INTO flow_node SELECT num, num = 16384, 0, NULL FROM flow_step");
+    run_sql("UPDATE flow_node SET state = 5 WHERE num > 16384; UPDATE flow SET open = 1");
+    struct lq_store *s = sk_open();
+    assert_int_equal(sk_check(s), 0);
+    assert_int_equal(sk_try_join(s, "w", 60000), 0);
+    finish_job(s, "f~0");
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_true(ask("SELECT parts FROM flow") > 5);
+    assert_int_equal(ask("SELECT parts FROM flow"), ask("SELECT count(*) FROM flow_part"));
+    assert_int_equal(ask("SELECT state FROM flow"), LADE_FLOW_COMPLETED);
+}
+
 /* From the first schema on: each step after the other makes the same tables as a new file has. */
 static void each_schema_leads_to_the_same_tables(void **state)
 {
@@ -363,6 +495,8 @@ int main(void)
         SK_TEST(several_processes_may_make_the_file_at_once),
         SK_TEST(a_file_from_before_bounds_is_taken_over),
         SK_TEST(a_file_of_schema_5_is_brought_up_and_keeps_its_jobs),
+        SK_TEST(a_workflow_of_schema_8_goes_on_where_it_was),
+        SK_TEST(a_long_workflow_of_schema_8_comes_in_several_parts),
         SK_TEST(each_schema_leads_to_the_same_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,75 +13,80 @@
 
 struct put {
     struct lq_flow *flow;
-    struct lb_buf numbers; /* deps and next of one node */
+    struct lb_buf part;
 };
 
-/* Numbers as the file has them. */
-static struct lb_slice pack(struct lb_buf *b, const uint32_t *v, uint32_t n)
+static int64_t count_parts(const struct lq_flow *f)
 {
-    size_t at = b->n;
-    uint8_t *p = lb_buf_reserve(b, 4 * (size_t)n);
-    for (uint32_t i = 0; p && i < n; i++) {
-        for (unsigned k = 0; k < 4; k++)
-            p[4 * i + k] = (uint8_t)(v[i] >> (8 * k));
-    }
-    b->n += p ? 4 * (size_t)n : 0;
-    return lb_slice(n > 0 && p ? b->p + at : NULL, p ? 4 * (size_t)n : 0);
+    int64_t n = 0;
+    for (uint32_t i = 0; i < f->n; n++)
+        i += ls_sqlite_part_measure(&f->node[i], f->n - i);
+    return n;
 }
 
-/* The row of the flow; its number in *num. 0 or LADE_DUPLICATE. */
-static int add_flow(struct ls_sqlite_tx *tx, const struct lq_flow *f, int64_t *num)
+static struct ls_sqlite_flow_row row_of(const struct ls_sqlite_tx *tx, const struct lq_flow *f)
 {
-    int64_t open = 0;
+    struct ls_sqlite_flow_row row = {.steps = f->n_steps,
+                                     .nodes = f->n,
+                                     .siblings = f->cancel_siblings,
+                                     .created_ms = tx->now_ms,
+                                     .parts = count_parts(f)};
     for (uint32_t i = 0; i < f->n_steps; i++)
-        open += f->node[i].n_next == 0;
+        row.open += f->node[i].n_next == 0;
+    return row;
+}
+
+/* The row of the flow; its number in row->num. 0 or LADE_DUPLICATE. */
+static int add_flow(struct ls_sqlite_tx *tx, const struct lq_flow *f,
+                    struct ls_sqlite_flow_row *row)
+{
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_FLOW_ADD);
     if (!st)
         return ls_sqlite_tx_fail(tx);
     ls_sqlite_bind_text(st, 1, f->id);
     ls_sqlite_bind_text(st, 2, f->name.n > 0 ? f->name : lb_slice("", 0));
-    ls_sqlite_bind(st, 3, f->n_steps);
-    ls_sqlite_bind(st, 4, f->n);
-    ls_sqlite_bind(st, 5, open);
-    ls_sqlite_bind(st, 6, f->cancel_siblings);
-    ls_sqlite_bind(st, 7, tx->now_ms);
+    ls_sqlite_bind(st, 3, row->steps);
+    ls_sqlite_bind(st, 4, row->nodes);
+    ls_sqlite_bind(st, 5, row->open);
+    ls_sqlite_bind(st, 6, row->siblings);
+    ls_sqlite_bind(st, 7, row->created_ms);
+    ls_sqlite_bind(st, 8, row->parts);
     int rc = ls_sqlite_tx_do(tx, st);
     if (rc < 0)
         return rc;
-    *num = sqlite3_last_insert_rowid(tx->db->h);
+    row->num = sqlite3_last_insert_rowid(tx->db->h);
     return sqlite3_changes(tx->db->h) == 0 ? LADE_DUPLICATE : 0;
 }
 
-static int add_node(struct ls_sqlite_tx *tx, struct put *p, int64_t num, uint32_t i)
+static int add_row(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t num,
+                   struct lb_slice data)
 {
-    const struct lq_flow_node *node = &p->flow->node[i];
-    bool first = i < p->flow->n_steps && node->n_deps == 0;
-    lb_buf_clear(&p->numbers);
-    if (!lb_buf_reserve(&p->numbers, 4 * ((size_t)node->n_deps + node->n_next)))
-        return lb_fail_nomem(tx->err, tx->op);
-    struct lb_slice deps = pack(&p->numbers, node->dep, node->n_deps);
-    struct lb_slice next = pack(&p->numbers, node->next, node->n_next);
-    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_STEP_ADD);
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, which);
     if (!st)
         return ls_sqlite_tx_fail(tx);
-    ls_sqlite_bind(st, 1, num * LS_SQLITE_FLOW_SPAN + i);
-    ls_sqlite_bind_text(st, 2, lb_slice_str(node->queue));
-    ls_sqlite_bind_text(st, 3, node->kind);
-    ls_sqlite_bind(st, 4, node->level);
-    ls_sqlite_bind(st, 5, node->policy);
-    ls_sqlite_bind(st, 6, node->when);
-    ls_sqlite_bind(st, 7, node->when_ms);
-    ls_sqlite_bind_blob(st, 8, deps);
-    ls_sqlite_bind_blob(st, 9, next);
-    ls_sqlite_bind_blob(st, 10, node->body);
-    int rc = ls_sqlite_tx_do(tx, st);
-    st = rc < 0 ? NULL : ls_sqlite_tx_stmt(tx, LS_SQLITE_NODE_ADD);
-    if (rc < 0 || !st)
-        return rc < 0 ? rc : ls_sqlite_tx_fail(tx);
-    ls_sqlite_bind(st, 1, num * LS_SQLITE_FLOW_SPAN + i);
-    ls_sqlite_bind(st, 2, first ? LADE_STEP_ENQUEUED : LADE_STEP_WAITING);
-    ls_sqlite_bind(st, 3, node->n_deps);
+    ls_sqlite_bind(st, 1, num);
+    ls_sqlite_bind_blob(st, 2, data);
     return ls_sqlite_tx_do(tx, st);
+}
+
+/* The nodes [i, i + n) as a part, with its marks; the first is also kept in memory. */
+static int add_part(struct ls_sqlite_tx *tx, struct put *p, const struct ls_sqlite_flow_row *row,
+                    uint32_t i, uint32_t n)
+{
+    uint8_t marks[LS_SQLITE_MARK_BYTES * LS_SQLITE_PART_NODES];
+    int64_t num = row->num * LS_SQLITE_FLOW_SPAN + i;
+    lb_buf_clear(&p->part);
+    ls_sqlite_part_pack(&p->part, &p->flow->node[i], n);
+    if (p->part.failed)
+        return lb_fail_nomem(tx->err, tx->op);
+    ls_sqlite_marks_make(marks, &p->flow->node[i], n, LB_MAX(p->flow->n_steps, i) - i);
+    int rc = add_row(tx, LS_SQLITE_PART_ADD, num, lb_buf_slice(&p->part));
+    if (rc == 0)
+        rc =
+            add_row(tx, LS_SQLITE_MARK_ADD, num, lb_slice(marks, LS_SQLITE_MARK_BYTES * (size_t)n));
+    if (rc == 0 && i == 0)
+        ls_sqlite_flow_keep(tx, p->flow->id, row, lb_buf_slice(&p->part), marks);
+    return rc;
 }
 
 static int put_first(struct ls_sqlite_tx *tx, const struct lq_flow *f)
@@ -111,16 +116,19 @@ static int put_first(struct ls_sqlite_tx *tx, const struct lq_flow *f)
 static int run_put(struct ls_sqlite_tx *tx, void *arg)
 {
     struct put *p = arg;
-    int64_t num = 0;
-    int rc = add_flow(tx, p->flow, &num);
+    const struct lq_flow *f = p->flow;
+    struct ls_sqlite_flow_row row = row_of(tx, f);
+    int rc = add_flow(tx, f, &row);
     p->flow->outcome = rc == LADE_DUPLICATE ? rc : 0;
     if (rc != 0)
         return LB_MIN(rc, 0);
     tx->grows = true;
-    for (uint32_t i = 0; i < p->flow->n && rc == 0; i++)
-        rc = add_node(tx, p, num, i);
+    for (uint32_t i = 0, n = 0; i < f->n && rc == 0; i += n) {
+        n = ls_sqlite_part_measure(&f->node[i], f->n - i);
+        rc = add_part(tx, p, &row, i, n);
+    }
     LB_FAULT("sqlite.flow.steps");
-    return rc < 0 ? rc : put_first(tx, p->flow);
+    return rc < 0 ? rc : put_first(tx, f);
 }
 
 int ls_sqlite_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err)
@@ -128,9 +136,9 @@ int ls_sqlite_flow_put(struct lq_store *s, struct lq_flow *flow, lade_err *err)
     struct put p = {.flow = flow};
     struct ls_sqlite_op op = {
         .name = "flow", .point = "sqlite.flow.commit", .run = run_put, .arg = &p, .jobs = flow->n};
-    lb_buf_init(&p.numbers);
+    lb_buf_init(&p.part);
     int rc = ls_sqlite_write(ls_sqlite_of(s), &op, err);
-    lb_buf_fini(&p.numbers);
+    lb_buf_fini(&p.part);
     return rc;
 }
 
@@ -143,20 +151,24 @@ struct act {
 
 static int cancel(struct ls_sqlite_flows *fs)
 {
-    struct ls_sqlite_node *node = NULL;
-    if (fs->flow.state == LADE_FLOW_COMPLETED || fs->flow.state == LADE_FLOW_CANCELLED)
+    struct ls_sqlite_flow_row *row = &fs->flow->row;
+    int rc = 0;
+    if (row->state == LADE_FLOW_COMPLETED || row->state == LADE_FLOW_CANCELLED)
         return LADE_WRONG_STATE;
-    int rc = ls_sqlite_flow_nodes(fs, &node);
     ls_sqlite_flow_enter(fs, LADE_FLOW_CANCELLED);
-    for (int64_t i = 0; i < fs->flow.nodes && rc == 0; i++) {
-        bool is_step = i < fs->flow.steps;
-        bool enqueued = node[i].state == LADE_STEP_ENQUEUED;
-        if (!enqueued && (node[i].state != LADE_STEP_WAITING || !is_step))
+    for (int64_t i = 0; i < row->nodes && rc == 0; i++) {
+        struct ls_sqlite_node n;
+        rc = ls_sqlite_flow_node(fs, i, &n);
+        if (rc < 0)
+            return rc;
+        bool is_step = i < row->steps;
+        bool enqueued = ls_sqlite_node_state(&n) == LADE_STEP_ENQUEUED;
+        if (!enqueued && (ls_sqlite_node_state(&n) != LADE_STEP_WAITING || !is_step))
             continue;
-        fs->flow.failed += is_step && node[i].policy == LADE_FLOW_FAIL;
-        rc = ls_sqlite_flow_set_node(fs, i, LADE_STEP_CANCELLED);
-        if (rc == 0 && enqueued)
-            rc = ls_sqlite_flow_stop_job(fs, i);
+        row->failed += is_step && n.step.policy == LADE_FLOW_FAIL;
+        ls_sqlite_flow_set_node(fs, &n, LADE_STEP_CANCELLED);
+        if (enqueued)
+            rc = ls_sqlite_flow_stop_job(fs, i, &n);
     }
     return rc;
 }
@@ -165,10 +177,13 @@ static int cancel(struct ls_sqlite_flows *fs)
 static int rearm(struct ls_sqlite_flows *fs)
 {
     struct ls_sqlite_flow_job j;
-    int64_t node = fs->flow.steps;
-    if (fs->flow.nodes == fs->flow.steps)
+    struct ls_sqlite_node n;
+    int64_t node = fs->flow->row.steps;
+    if (fs->flow->row.nodes == node)
         return 0;
-    int rc = ls_sqlite_flow_find_job(fs, node, &j);
+    int rc = ls_sqlite_flow_node(fs, node, &n);
+    if (rc == 0)
+        rc = ls_sqlite_flow_find_job(fs, node, &n, &j);
     if (rc < 0 || (rc == 0 && !ls_sqlite_state_is_ended(j.run.state)))
         return rc;
     if (rc == 0) {
@@ -176,38 +191,56 @@ static int rearm(struct ls_sqlite_flows *fs)
         if (rc == 0)
             rc = ls_sqlite_jobs_del(fs->tx, j.seq, 1);
     }
-    return rc < 0 ? rc : ls_sqlite_flow_end_node(fs, node, LADE_STEP_WAITING, (struct lb_slice){0});
+    if (rc < 0)
+        return rc;
+    ls_sqlite_flow_set_node(fs, &n, LADE_STEP_WAITING);
+    return ls_sqlite_flow_set_result(fs, node, (struct lb_slice){0});
 }
 
 /* Runs again: as the job that is there, or as a new one from the flow's own copy. */
-static int run_again(struct ls_sqlite_flows *fs, int64_t node)
+static int run_again(struct ls_sqlite_flows *fs, int64_t node, const struct ls_sqlite_node *n)
 {
     struct ls_sqlite_flow_job j;
-    int rc = ls_sqlite_flow_find_job(fs, node, &j);
+    int rc = ls_sqlite_flow_find_job(fs, node, n, &j);
     if (rc == LADE_NOT_FOUND)
-        return ls_sqlite_flow_launch(fs, node);
+        return ls_sqlite_flow_launch(fs, node, n);
     if (rc == 0 && ls_sqlite_state_is_ended(j.run.state))
         rc = ls_sqlite_job_revive(fs->tx, j.q, &j.run, j.seq - j.run.job, 1);
-    return rc < 0 ? rc : ls_sqlite_flow_set_node(fs, node, LADE_STEP_ENQUEUED);
+    ls_sqlite_flow_set_node(fs, n, LADE_STEP_ENQUEUED);
+    return rc;
+}
+
+/* Whether any step is down; a failure otherwise. */
+static int is_any_down(struct ls_sqlite_flows *fs, bool *any)
+{
+    int rc = 0;
+    *any = false;
+    for (int64_t i = 0; i < fs->flow->row.steps && rc == 0 && !*any; i++) {
+        struct ls_sqlite_node n;
+        rc = ls_sqlite_flow_node(fs, i, &n);
+        *any = rc == 0 && lq_node_is_down(ls_sqlite_node_state(&n));
+    }
+    return rc;
 }
 
 static int retry(struct ls_sqlite_flows *fs)
 {
-    struct ls_sqlite_node *node = NULL;
     bool any = false;
-    int rc = ls_sqlite_flow_nodes(fs, &node);
-    for (int64_t i = 0; i < fs->flow.steps && rc == 0; i++)
-        any = any || lq_node_is_down(node[i].state);
+    int rc = is_any_down(fs, &any);
     if (rc < 0 || !any)
         return rc < 0 ? rc : LADE_WRONG_STATE;
-    fs->flow.failed = 0;
+    fs->flow->row.failed = 0;
     ls_sqlite_flow_enter(fs, LADE_FLOW_RUNNING);
     rc = rearm(fs);
-    for (int64_t i = 0; i < fs->flow.steps && rc == 0; i++) {
-        if (!lq_node_is_down(node[i].state))
+    for (int64_t i = 0; i < fs->flow->row.steps && rc == 0; i++) {
+        struct ls_sqlite_node n;
+        rc = ls_sqlite_flow_node(fs, i, &n);
+        if (rc < 0 || !lq_node_is_down(ls_sqlite_node_state(&n)))
             continue;
-        rc = node[i].missing == 0 ? run_again(fs, i)
-                                  : ls_sqlite_flow_set_node(fs, i, LADE_STEP_WAITING);
+        if (ls_sqlite_node_missing(&n) == 0)
+            rc = run_again(fs, i, &n);
+        else
+            ls_sqlite_flow_set_node(fs, &n, LADE_STEP_WAITING);
     }
     return rc;
 }
@@ -217,11 +250,11 @@ static int run_act(struct ls_sqlite_tx *tx, void *arg)
     const struct act *a = arg;
     struct ls_sqlite_flows fs;
     ls_sqlite_flows_init(&fs, tx);
-    int rc = ls_sqlite_flow_find(&fs, a->id);
+    int rc = ls_sqlite_flows_look(&fs, a->id);
     if (rc != 0)
         return rc;
     if (a->verb == LADE_FLOW_REMOVE)
-        return ls_sqlite_flow_delete(tx, fs.flow.num, fs.flow.nodes);
+        return ls_sqlite_flow_delete(tx, a->id, &fs.flow->row);
     rc = a->verb == LADE_FLOW_CANCEL ? cancel(&fs) : retry(&fs);
     if (rc != 0)
         return rc;

@@ -13,8 +13,9 @@
     "total_enqueued, total_completed, total_failed, total_dead, name, events, gated, "    \
     "max_jobs, on_full, max_bytes, bytes"
 
-#define LS_SQLITE_FLOW \
-    "num, id, name, state, steps, nodes, open, failed, siblings, created, finished"
+#define LS_SQLITE_FLOW                                                                \
+    "num, id, name, state, steps, nodes, open, failed, siblings, created, finished, " \
+    "parts, results"
 
 #define LS_SQLITE_KEY \
     "num, place, at, ready, active, waiting, away, ended, paused, until, tat, lim, name"
@@ -259,36 +260,33 @@
     X(FLOW_BELOW, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE num < ?1 ORDER BY num DESC LIMIT ?2") \
     X(FLOW_ADD,                                                                                    \
       "INSERT INTO flow (id, name, state, steps, nodes, open, failed, siblings, created, "         \
-      "finished) VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, 0) "                                    \
+      "finished, parts, results) VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, 0, ?8, 0) "             \
       "ON CONFLICT (id) DO NOTHING")                                                               \
-    X(FLOW_SET,                                                                                    \
-      "UPDATE flow SET state = ?2, open = ?3, failed = ?4, finished = ?5 WHERE num = ?1")          \
+    X(FLOW_SET, "UPDATE flow SET state = ?2, open = ?3, failed = ?4, finished = ?5, "              \
+                "results = ?6 WHERE num = ?1")                                                     \
     X(FLOW_DEL, "DELETE FROM flow WHERE num = ?1")                                                 \
-    X(FLOW_DEL_STEPS, "DELETE FROM flow_step WHERE num BETWEEN ?1 AND ?2")                         \
-    X(FLOW_DEL_NODES, "DELETE FROM flow_node WHERE num BETWEEN ?1 AND ?2")                         \
-    X(FLOW_COUNT, "SELECT count(*) FROM flow WHERE state = ?1")                                    \
-    X(FLOW_OLDEST, "SELECT num, nodes, finished FROM flow WHERE state = ?1 "                       \
+    X(FLOW_DEL_PARTS, "DELETE FROM flow_part WHERE num BETWEEN ?1 AND ?2")                         \
+    X(FLOW_DEL_MARKS, "DELETE FROM flow_mark WHERE num BETWEEN ?1 AND ?2")                         \
+    X(FLOW_DEL_RESULTS, "DELETE FROM flow_result WHERE num BETWEEN ?1 AND ?2")                     \
+    /* the second comparison is that of the index of ended ones, which is used only for such */    \
+    X(FLOW_COUNT, "SELECT count(*) FROM flow WHERE state = ?1 AND state <> 0")                     \
+    X(FLOW_OLDEST, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE state = ?1 AND state <> 0 "          \
                    "ORDER BY finished LIMIT 1")                                                    \
-    X(STEP_ADD, "INSERT INTO flow_step (num, queue, kind, level, policy, whn, when_ms, deps, "     \
-                "next, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")                    \
-    X(STEP_JOB, "SELECT queue, level, whn, when_ms, body FROM flow_step WHERE num = ?1")           \
-    X(STEP_QUEUE, "SELECT queue FROM flow_step WHERE num = ?1")                                    \
-    X(STEP_DEPS, "SELECT deps FROM flow_step WHERE num = ?1")                                      \
-    X(STEP_LOOK, "SELECT s.queue, s.kind, n.state, s.policy, s.deps, n.missing, s.next "           \
-                 "FROM flow_step s JOIN flow_node n ON n.num = s.num "                             \
-                 "WHERE s.num BETWEEN ?1 AND ?2 ORDER BY s.num")                                   \
-    X(NODE_ADD, "INSERT INTO flow_node (num, state, missing) VALUES (?1, ?2, ?3)")                 \
-    X(NODE_GET, "SELECT n.state, n.missing, s.policy, s.next FROM flow_node n "                    \
-                "JOIN flow_step s ON s.num = n.num WHERE n.num = ?1")                              \
-    X(NODE_ALL, "SELECT n.state, n.missing, s.policy FROM flow_node n "                            \
-                "JOIN flow_step s ON s.num = n.num WHERE n.num BETWEEN ?1 AND ?2 ORDER BY n.num")  \
-    X(NODE_SET, "UPDATE flow_node SET state = ?2 WHERE num = ?1")                                  \
-    X(NODE_END, "UPDATE flow_node SET state = ?2, result = ?3 WHERE num = ?1")                     \
-    X(NODE_PASS, "UPDATE flow_node SET missing = missing - 1 WHERE num = ?1 "                      \
-                 "RETURNING missing, state")                                                       \
-    X(NODE_RESULT, "SELECT state, result FROM flow_node WHERE num = ?1")                           \
-    X(NODE_DOWN, "SELECT num, state, result FROM flow_node WHERE num BETWEEN ?1 AND ?2 "           \
-                 "AND state IN (3, 4) ORDER BY num")                                               \
+    X(PART_ADD, "INSERT INTO flow_part (num, data) VALUES (?1, ?2)")                               \
+    X(PART_AT, "SELECT num, data FROM flow_part WHERE num <= ?1 ORDER BY num DESC LIMIT 1")        \
+    X(PART_ALL, "SELECT num, data FROM flow_part WHERE num BETWEEN ?1 AND ?2 ORDER BY num")        \
+    X(MARK_ADD, "INSERT INTO flow_mark (num, data) VALUES (?1, ?2)")                               \
+    X(MARK_GET, "SELECT data FROM flow_mark WHERE num = ?1")                                       \
+    X(MARK_SET, "UPDATE flow_mark SET data = ?2 WHERE num = ?1")                                   \
+    X(MARK_FEED, "INSERT OR REPLACE INTO flow_mark (num, data) "                                   \
+                 "SELECT seq, body FROM lade_feed(?1)")                                            \
+    X(RESULT_SET, "INSERT OR REPLACE INTO flow_result (num, result) VALUES (?1, ?2)")              \
+    X(RESULT_GET, "SELECT result FROM flow_result WHERE num = ?1")                                 \
+    X(RESULT_DEL, "DELETE FROM flow_result WHERE num = ?1")                                        \
+    X(FLOW_LOOSE,                                                                                  \
+      "SELECT num FROM flow_part WHERE num / 16384 NOT IN (SELECT num FROM flow) UNION ALL "       \
+      "SELECT num FROM flow_mark WHERE num / 16384 NOT IN (SELECT num FROM flow) UNION ALL "       \
+      "SELECT num FROM flow_result WHERE num / 16384 NOT IN (SELECT num FROM flow)")               \
     X(JOB_OF_FLOW, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 AND instr(id, '~') > 0")        \
     /* schedules */                                                                                \
     X(SCHEDULE_ANY, "SELECT 1 FROM schedule WHERE due > 0 LIMIT 1")                                \

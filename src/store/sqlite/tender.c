@@ -5,8 +5,8 @@
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/sqlite_impl.h"
 
-#define PASSES_MAX 8  /* of one ask */
-#define REST_PAGES 64 /* few enough to hold the writers for */
+#define PASSES_MAX 8   /* of one ask */
+#define REST_PAGES 256 /* few enough to hold the writers for */
 /* For a commit of another process to end, and then for readers. */
 #define PATIENCE   (5 * LADE_MILLISECOND)
 
@@ -77,6 +77,15 @@ static void bring_to_end(struct ls_sqlite_tender *t)
     ls_sqlite_writer_release(&t->s->writer);
 }
 
+/*
+ * Pages of the log by now. A pass answers with what there was when it began, and while it waits for the disk others go on:
+ * by its own answer it is always at the end, and the log would grow until a writer has to fold it.
+ */
+static int count_now(struct ls_sqlite_tender *t, int log)
+{
+    return LB_MAX(log, __atomic_load_n(&t->s->writer.db.log_pages, __ATOMIC_RELAXED));
+}
+
 static void tend(struct ls_sqlite_tender *t)
 {
     int log = 0, folded = 0, before = 0;
@@ -84,9 +93,10 @@ static void tend(struct ls_sqlite_tender *t)
         lr_mutex_lock(&t->pass);
         bool good = fold(t, SQLITE_CHECKPOINT_PASSIVE, &log, &folded);
         lr_mutex_unlock(&t->pass);
-        if (!good || folded == log || log < LS_SQLITE_TEND_END)
+        int now = count_now(t, log);
+        if (!good || now < LS_SQLITE_TEND_END)
             return;
-        if (log - folded <= REST_PAGES) {
+        if (now - folded <= REST_PAGES) {
             bring_to_end(t);
             return;
         }

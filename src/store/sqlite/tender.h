@@ -6,8 +6,8 @@
  * beyond the first stage waited for the disk again. Here it is done in steps of 2 MiB while commits go on:
  *
  *      4 MiB   and at each 2 MiB more: passive passes, nobody waits. Should one reach the end, the next commit starts over.
- *     24 MiB   passes until few pages are left; both files are synced; then the writers are held for the rest, which is some dozen
- *              pages and two short syncs, and the log starts over. A reader that is in the way is not waited for here.
+ *     24 MiB   passes until at most 1 MiB is left, of all that has been written by then; both files are synced; then the writers are held
+ *              for the rest and two short syncs, and the log starts over. A reader that is in the way is not waited for here.
  *     32 MiB   is the leader's own (checkpoint.h): the bound does not rest on this thread.
  *
  * The thread starts with the first ask, so that who writes little has none. Without it (no thread, no descriptor to be had) the

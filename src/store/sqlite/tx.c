@@ -7,9 +7,17 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/flow_kept.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/log.h"
 #include "store/sqlite/sqlite_impl.h"
+
+static void forget_flows(struct ls_sqlite_tx *tx)
+{
+    ls_sqlite_shelf_sweep(&tx->shelf, 0);
+    for (size_t i = 0; i < LADE_N_FLOW_STATES; i++)
+        tx->n_flows[i] = -1;
+}
 
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db)
 {
@@ -20,10 +28,14 @@ void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_s
     tx->locks = tx->notes = tx->sheets = -1;
     lb_map_init(&tx->keys_by_num);
     lb_map_init(&tx->keys_by_name);
+    ls_sqlite_shelf_init(&tx->shelf);
+    forget_flows(tx);
+    tx->flows_uncounted = SIZE_MAX / 2; /* the first that end are counted */
 }
 
 void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
 {
+    ls_sqlite_shelf_fini(&tx->shelf);
     lb_map_fini(&tx->queues);
     lb_map_fini(&tx->keys_by_num);
     lb_map_fini(&tx->keys_by_name);
@@ -85,6 +97,7 @@ static void forget_all(struct ls_sqlite_tx *tx)
     tx->n_keys = 0;
     tx->all = NULL;
     tx->n_all = 0;
+    forget_flows(tx);
     lb_arena_reset(&tx->kept);
     memset(tx->run, 0, sizeof(tx->run));
     tx->worker.id[0] = 0;
@@ -181,6 +194,7 @@ int ls_sqlite_tx_commit(struct ls_sqlite_tx *tx, const char *point)
     }
     ls_sqlite_log_end(tx->db);
     tx->version = read_version(tx);
+    ls_sqlite_shelf_sweep(&tx->shelf, LS_SQLITE_FLOWS_BYTES);
     return 0;
 }
 

@@ -4,14 +4,15 @@
  * Counts of a queue change in memory and are written once, just before the commit. Waking happens after the commit,
  * so that whoever wakes finds the jobs.
  *
- * What a transaction has read or written is not read again by the next one: queues, a few runs, the number of the next job, the
- * worker that took last. Each begin compares the data version of the connection with that after the commit before: any other
+ * What a transaction has read or written is not read again by the next one: queues, a few runs, flows, the number of the next job,
+ * the worker that took last. Each begin compares the data version of the connection with that after the commit before: any other
  * connection's commit, of this process or another, changes it, and then all is forgotten, as after a rollback.
  */
 #ifndef LADE_SQLITE_TX_H
 #define LADE_SQLITE_TX_H
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "queue/bound.h"
 #include "queue/store.h"
@@ -68,6 +69,14 @@ struct ls_sqlite_run {
     int64_t key; /* 0 = none */
 };
 
+/* Flows that are kept: flow_kept.h. */
+struct ls_sqlite_shelf {
+    struct lb_map by_id;
+    struct lb_list used; /* all, the last used at the end */
+    struct lb_list gone; /* deleted in the open transaction */
+    size_t bytes;        /* of those in `used` */
+};
+
 #define LS_SQLITE_RUNS_KEPT   4
 #define LS_SQLITE_QUEUES_KEPT 256 /* beyond it a transaction begins with none */
 #define LS_SQLITE_KEYS_KEPT   20000
@@ -109,6 +118,10 @@ struct ls_sqlite_tx {
     struct ls_sqlite_key *all_keys; /* keys.h */
     size_t n_keys;                  /* read since all was forgotten */
     struct lb_map keys_by_num, keys_by_name;
+
+    struct ls_sqlite_shelf shelf;
+    int64_t n_flows[LADE_N_FLOW_STATES]; /* ended ones of a state; -1 = not counted */
+    size_t flows_uncounted;              /* that ended since they were counted; flow_trim.c */
 };
 
 void ls_sqlite_tx_init(struct ls_sqlite_tx *tx, struct ls_sqlite *s, struct ls_sqlite_db *db);

@@ -111,11 +111,9 @@ static int try_again(struct ls_sqlite_writer *w, struct request *r)
     return rc;
 }
 
-static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
+/* The op alone did not find room: twice more, with what can be made free. It is rolled back. */
+static void make_room(struct ls_sqlite_writer *w, struct request *r)
 {
-    r->rc = try_alone(w, r);
-    if (r->rc != -LADE_ENOSPACE)
-        return;
     /* Folded back, the log is written again from its start. Room for that was reserved in the file. */
     ls_sqlite_fold_restart(w->tx.s);
     r->rc = try_again(w, r);
@@ -126,35 +124,62 @@ static void finish_alone(struct ls_sqlite_writer *w, struct request *r)
     r->rc = try_again(w, r);
 }
 
-/* All ops in the open transaction. False when one failed: then nothing has happened. */
-static bool finish_together(struct ls_sqlite_writer *w, struct request **r, size_t n)
+/* The ops of one transaction. */
+struct group {
+    struct request *r[LS_SQLITE_GROUP_MAX];
+    size_t n, jobs;
+};
+
+/* Those that wait join the group, oldest first. */
+static void gather(struct ls_sqlite_writer *w, struct group *g)
 {
-    for (size_t i = 0; i < n; i++) {
-        r[i]->rc = run(w, r[i]);
-        if (r[i]->rc < 0) {
+    lr_mutex_lock(&w->lock);
+    while (g->n < LS_SQLITE_GROUP_MAX && g->jobs < LS_SQLITE_GROUP_JOBS &&
+           !lb_list_is_empty(&w->queue)) {
+        struct request *next = LB_CONTAINER_OF(w->queue.next, struct request, node);
+        if (!next->op)
+            break; /* who holds the writer, see ls_sqlite_writer_hold, comes alone */
+        lb_list_del(&next->node);
+        g->r[g->n++] = next;
+        g->jobs += next->op->jobs;
+    }
+    lr_mutex_unlock(&w->lock);
+}
+
+/* All ops in the open transaction, and those that come meanwhile. False when one failed: then nothing has happened. */
+static bool finish_together(struct ls_sqlite_writer *w, struct group *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        g->r[i]->rc = run(w, g->r[i]);
+        if (g->r[i]->rc < 0) {
             ls_sqlite_tx_rollback(&w->tx);
             return false;
         }
+        if (i + 1 == g->n)
+            gather(w, g);
     }
-    if (ls_sqlite_tx_commit(&w->tx, r[0]->op->point) < 0)
-        return false;
-    ls_sqlite_tx_ring(&w->tx);
-    return true;
+    int rc = ls_sqlite_tx_commit(&w->tx, g->r[0]->op->point);
+    if (rc == 0)
+        ls_sqlite_tx_ring(&w->tx);
+    else
+        g->r[0]->rc = rc;
+    return rc == 0;
 }
 
-static void finish(struct ls_sqlite_writer *w, struct request **r, size_t n)
+static void finish(struct ls_sqlite_writer *w, struct group *g)
 {
-    if (n == 1) {
-        finish_alone(w, r[0]);
+    if (finish_together(w, g))
         return;
-    }
-    if (finish_together(w, r, n))
-        return;
-    for (size_t i = 0; i < n; i++) {
-        lb_err_clear(r[i]->err); /* of the common try */
-        r[i]->rc = begin(w, r[i]);
-        if (r[i]->rc == 0)
-            finish_alone(w, r[i]);
+    for (size_t i = 0; i < g->n; i++) {
+        struct request *r = g->r[i];
+        if (g->n > 1) { /* each for itself */
+            lb_err_clear(r->err);
+            r->rc = begin(w, r);
+            if (r->rc == 0)
+                r->rc = try_alone(w, r);
+        }
+        if (r->rc == -LADE_ENOSPACE)
+            make_room(w, r);
     }
 }
 
@@ -179,31 +204,19 @@ static void pass_on(struct ls_sqlite_writer *w)
 /* One round, with the lock held at entry and exit. `self` is no longer in the queue. */
 static void lead(struct ls_sqlite_writer *w, struct request *self)
 {
-    struct request *r[LS_SQLITE_GROUP_MAX] = {self};
-    size_t n = 1, jobs = self->op->jobs;
+    struct group g = {.r = {self}, .n = 1, .jobs = self->op->jobs};
     if (w->beats > 0)
         let_beat_pass(w);
     lr_mutex_unlock(&w->lock);
     self->rc = begin(w, self);
-    lr_mutex_lock(&w->lock);
     if (self->rc == 0) {
-        while (n < LS_SQLITE_GROUP_MAX && jobs < LS_SQLITE_GROUP_JOBS &&
-               !lb_list_is_empty(&w->queue)) {
-            struct request *next = LB_CONTAINER_OF(w->queue.next, struct request, node);
-            if (!next->op)
-                break; /* who holds the writer, see ls_sqlite_writer_hold, comes alone */
-            lb_list_del(&next->node);
-            r[n] = next;
-            jobs += r[n++]->op->jobs;
-        }
-        lr_mutex_unlock(&w->lock);
-        finish(w, r, n);
+        finish(w, &g);
         ls_sqlite_fold_tend(&w->fold, w->tx.s);
-        lr_mutex_lock(&w->lock);
     }
-    for (size_t i = 1; i < n; i++) {
-        r[i]->done = true;
-        lr_cond_wake_one(&r[i]->changed);
+    lr_mutex_lock(&w->lock);
+    for (size_t i = 1; i < g.n; i++) {
+        g.r[i]->done = true;
+        lr_cond_wake_one(&g.r[i]->changed);
     }
     pass_on(w);
 }

@@ -2,7 +2,7 @@
  * writer.h - group commit: ops of several threads share one transaction
  *
  * SQLite has one writer at a time, and the commit is the dear part. So callers combine: the first to come leads, the
- * others queue behind it. The leader takes the write lock, runs its own op and all that queued up to then, commits once
+ * others queue behind it. The leader takes the write lock, runs its own op and all that queue up until it is done with them, commits once
  * and hands the results out; the next in the queue leads the next round. No timer and no extra thread: a lone caller
  * pays one mutex, and the busier it is the larger the groups.
  *
