@@ -15,13 +15,14 @@
 
 enum statement { FLOWS, NODES, PART, MARK, RESULT, FLOW, N_STATEMENTS };
 
-#define NODE_COLUMNS \
-    "s.queue, s.kind, s.level, s.policy, s.whn, s.when_ms, s.deps, s.next, s.body, n.state, "
+static const char nodes_of_flow[] =
+    "SELECT s.queue, s.kind, s.level, s.policy, s.whn, s.when_ms, s.deps, s.next, s.body, "
+    "n.state, n.missing, n.result, n.num FROM flow_step s JOIN flow_node n ON n.num = s.num "
+    "WHERE s.num BETWEEN ?1 AND ?2 ORDER BY s.num";
 
 static const char *const texts[N_STATEMENTS] = {
     "SELECT num, nodes FROM flow ORDER BY num",
-    "SELECT " NODE_COLUMNS "n.missing, n.result, n.num FROM flow_step s "
-    "JOIN flow_node n ON n.num = s.num WHERE s.num BETWEEN ?1 AND ?2 ORDER BY s.num",
+    nodes_of_flow,
     "INSERT INTO flow_part (num, data) VALUES (?1, ?2)",
     "INSERT INTO flow_mark (num, data) VALUES (?1, ?2)",
     "INSERT INTO flow_result (num, result) VALUES (?1, ?2)",
