@@ -59,6 +59,28 @@ static void jobs_that_come_fast_and_singly_are_gathered(void **state)
     assert_in_range(s.trips, 1000, 30000 / 8);
 }
 
+/* The more come, the further apart: a thousand trips a second are enough for any rate. */
+static void gap_follows_the_rate(void **state)
+{
+    (void)state;
+    struct sim slow = {.now = LADE_SECOND}, fast = {.now = LADE_SECOND};
+    work_stream(&slow, 60 * US, 60000);
+    work_stream(&fast, 15 * US, 60000);
+    assert_in_range(slow.trips, 60000 * 60 / 400 - 400, 60000 * 60 / 300);
+    assert_in_range(fast.trips, 60000 * 15 / 1000, 60000 * 15 / 1000 + 100);
+}
+
+/* Twenty that each wait for their outcome: they are not slowed down to what the longest gap would let them. */
+static void gap_stays_short_for_those_who_wait_for_outcomes(void **state)
+{
+    (void)state;
+    struct sim s = {.now = LADE_SECOND};
+    int64_t began = s.now;
+    for (int i = 0; i < 2000; i++)
+        travel(&s, 10, true);
+    assert_true(s.now - began <= 2000 * 420 * US);
+}
+
 static void trips_are_never_further_apart_than_the_bound(void **state)
 {
     (void)state;
@@ -111,6 +133,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_that_come_fast_and_singly_are_gathered),
+        cmocka_unit_test(gap_follows_the_rate),
+        cmocka_unit_test(gap_stays_short_for_those_who_wait_for_outcomes),
         cmocka_unit_test(trips_are_never_further_apart_than_the_bound),
         cmocka_unit_test(jobs_that_come_rarely_are_not_held_up),
         cmocka_unit_test(one_who_waits_for_each_outcome_is_left_alone),
