@@ -36,7 +36,19 @@ void rq_host_init(struct rq_host *h, const char *hostname)
 void rq_id_write(struct lb_buf *out, const struct rq_host *h, int64_t pid, unsigned slot,
                  struct lb_slice queues)
 {
-    lb_buf_add_fmt(out, "%s:%lld.%u:", h->name, (long long)pid, slot);
+    rq_id_write_head(out, h, pid);
+    lb_buf_add_fmt(out, "%u", slot);
+    rq_id_write_tail(out, queues);
+}
+
+void rq_id_write_head(struct lb_buf *out, const struct rq_host *h, int64_t pid)
+{
+    lb_buf_add_fmt(out, "%s:%lld.", h->name, (long long)pid);
+}
+
+void rq_id_write_tail(struct lb_buf *out, struct lb_slice queues)
+{
+    lb_buf_add_byte(out, ':');
     lb_buf_add(out, queues.p, queues.n);
 }
 

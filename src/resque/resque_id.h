@@ -28,6 +28,10 @@ void rq_host_init(struct rq_host *h, const char *hostname);
 void rq_id_write(struct lb_buf *out, const struct rq_host *h, int64_t pid, unsigned slot,
                  struct lb_slice queues);
 
+/* The same in parts: the number of the slot stands between them. */
+void rq_id_write_head(struct lb_buf *out, const struct rq_host *h, int64_t pid);
+void rq_id_write_tail(struct lb_buf *out, struct lb_slice queues);
+
 struct rq_id {
     struct lb_slice host, pid, queues; /* slices of the text */
 };

@@ -209,11 +209,143 @@ static void ruby_workers_without_a_heartbeat_for_long_are_pruned_and_no_others(v
     lq_store_close(s);
 }
 
+static int64_t shown(void)
+{
+    return ask_int("EVAL \"return #redis.call('KEYS', 'resque:worker:*:default')\" 0");
+}
+
+static void settle(struct lq_store *s, const struct lq_leased *job)
+{
+    struct lq_settle it = {
+        .queue = "default", .id = lb_slice_of(job->id), .fence = job->fence, .to = LQ_TO_COMPLETED};
+    assert_int_equal(lq_settle_take(s, &it, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(it.outcome, LADE_DONE);
+}
+
+/* Two slots, five jobs. resque W7: those without a slot are shown by the next renewal. W9: each counts for one of the workers. */
+static void jobs_are_taken_ahead_shown_when_they_stay_and_counted(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"default"};
+    static const struct lq_lanes lanes = {queue, 1};
+    struct lq_store *s = open_store();
+    struct lq_leased_vec got = {0};
+    lb_arena_init(&got.arena);
+    for (size_t i = 0; i < 5; i++)
+        push_ok();
+    join(s, "a", 60000, lanes);
+    struct lq_take take = {"a", lanes, 10, true};
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &got, NULL), 0);
+    assert_int_equal(got.n, 5);
+    assert_int_equal(shown(), 2);
+    settle(s, &got.job[0]);
+    settle(s, &got.job[1]);
+    assert_int_equal(shown(), 0);
+    size_t n_stop;
+    struct lq_beat beat = {
+        .worker = "a", .name = "a", .lanes = lanes, .lease_ms = 60000, .concurrency = 2};
+    assert_int_equal(lq_renew(s, &beat, NULL, 0, &n_stop, NULL), 0);
+    assert_int_equal(shown(), 2);
+    assert_int_equal(
+        ask_int("EVAL \"local k = redis.call('KEYS', 'resque:worker:*:default')[1] "
+                "local v = cjson.decode(redis.call('GET', k)) "
+                "return v.queue == 'default' and v.payload.class == 'Ok' and #v.run_at\" 0"),
+        20);
+    for (size_t i = 2; i < 5; i++)
+        settle(s, &got.job[i]);
+    assert_int_equal(shown(), 0);
+    assert_non_null(strstr(ask("GET resque:stat:processed"), "\r\n5\r\n"));
+    assert_int_equal(
+        ask_int(
+            "EVAL \"local n = 0 for _, k in ipairs(redis.call('KEYS', 'resque:stat:processed:*')) "
+            "do n = n + redis.call('GET', k) end return n\" 0"),
+        5);
+    assert_int_equal(lq_leave(s, "a", lanes, NULL), 0);
+    assert_int_equal(ask_int("EXISTS resque:workers resque:lade:workers"), 0);
+    lb_arena_fini(&got.arena);
+    lq_store_close(s);
+}
+
+/* What a strict worker holds fails with it: it holds what it works at. */
+static void in_strict_mode_none_is_taken_ahead(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"default"};
+    static const struct lq_lanes lanes = {queue, 1};
+    char url[240];
+    (void)snprintf(url, sizeof(url), "resque+unix://%s?mode=strict", kit_redis.socket);
+    struct lq_store *s = open_at(url);
+    struct lq_leased_vec got = {0};
+    lb_arena_init(&got.arena);
+    for (size_t i = 0; i < 5; i++)
+        push_ok();
+    join(s, "a", 60000, lanes);
+    struct lq_take take = {"a", lanes, 10, true};
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &got, NULL), 0);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 3);
+    assert_int_equal(shown(), 2);
+    lb_arena_fini(&got.arena);
+    lq_store_close(s);
+}
+
+/* 16 MiB a take, and what came beyond is back where it was. Such long entries are shown too. */
+static void a_take_of_large_entries_ends_in_time_and_keeps_the_order(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"default"};
+    static const struct lq_lanes lanes = {queue, 1};
+    struct lq_store *s = open_store();
+    struct lq_leased_vec got = {0};
+    lb_arena_init(&got.arena);
+    (void)ask("EVAL \"for i = 1, 40 do redis.call('RPUSH', 'resque:queue:default', "
+              "cjson.encode({class = 'Ok', args = {i, string.rep('x', 3000000)}})) end\" 0");
+    join(s, "a", 60000, lanes);
+    struct lq_take take = {"a", lanes, 100, true};
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &got, NULL), 0);
+    assert_int_equal(got.n, 6); /* 5.6 of them are 16 MiB */
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 34);
+    assert_int_equal(
+        ask_int("EVAL \"return tonumber(string.match(redis.call('LINDEX', 'resque:queue:default', "
+                "0), '%[(%d+),'))\" 0"),
+        7);
+    assert_int_equal(shown(), 2);
+    lb_arena_fini(&got.arena);
+    lq_store_close(s);
+}
+
+/* resque W18: JSON that is no job, which the server cannot tell. */
+static void an_entry_that_is_no_job_is_shown_by_no_slot(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"default"};
+    static const struct lq_lanes lanes = {queue, 1};
+    struct lq_store *s = open_store();
+    struct lq_leased_vec got = {0};
+    lb_arena_init(&got.arena);
+    (void)ask(
+        "RPUSH resque:queue:default \"{\\\"class\\\":5,\\\"args\\\":[]}\" \"{\\\"class\" nonsense");
+    push_ok();
+    join(s, "a", 60000, lanes);
+    struct lq_take take = {"a", lanes, 10, true};
+    assert_int_equal(lq_settle_take(s, NULL, 0, &take, &got, NULL), 0);
+    assert_int_equal(got.n, 1);
+    assert_int_equal(shown(), 0);
+    assert_int_equal(ask_int("LLEN resque:failed"), 3);
+    settle(s, &got.job[0]);
+    lb_arena_fini(&got.arena);
+    lq_store_close(s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_lost_its_lease_settles_nothing),
         cmocka_unit_test(replies_that_are_lost_are_given_again),
+        cmocka_unit_test(jobs_are_taken_ahead_shown_when_they_stay_and_counted),
+        cmocka_unit_test(in_strict_mode_none_is_taken_ahead),
+        cmocka_unit_test(a_take_of_large_entries_ends_in_time_and_keeps_the_order),
+        cmocka_unit_test(an_entry_that_is_no_job_is_shown_by_no_slot),
         cmocka_unit_test(an_enqueue_whose_reply_is_lost_is_not_sent_again),
         cmocka_unit_test(ruby_workers_without_a_heartbeat_for_long_are_pruned_and_no_others)};
     return kit_main(argc, argv, "resque leases", tests, LB_ARRAY_LEN(tests));

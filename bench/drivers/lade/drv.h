@@ -101,7 +101,7 @@ struct drv_scenario {
 
 /* NULL-ended. */
 extern const struct drv_scenario drv_chronos[], drv_chasqui[], drv_idle[], drv_growth[],
-    drv_flows[], drv_raw[], drv_stores[], drv_kill[];
+    drv_flows[], drv_raw[], drv_stores[], drv_kill[], drv_resque[];
 
 /* The pad of a payload of `size`: 12 hex digits of the number, then x; `cap` bytes at most. */
 void drv_pad(char *out, size_t cap, uint64_t number, int64_t size);

@@ -13,7 +13,7 @@
 #include "bench/drivers/lade/drv.h"
 
 static const struct drv_scenario *const groups[] = {drv_chronos, drv_chasqui, drv_idle, drv_growth,
-                                                    drv_flows,   drv_stores,  drv_kill};
+                                                    drv_flows,   drv_stores,  drv_kill, drv_resque};
 
 int64_t drv_int(const struct drv *d, const char *name, int64_t otherwise)
 {

@@ -22,17 +22,19 @@ struct beat_call {
     struct ls_resque_worker *w;
     const struct lq_beat *beat;
     struct lb_buf about, id;
+    struct lb_buf moved; /* "slot fence " of jobs taken ahead that have a slot now */
 };
 
 static void encode_beat(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     struct beat_call *b = ctx;
     struct ls_redis_cmd *cmd =
-        begin(c, b->s, LS_RESQUE_LUA_BEAT, b->beat->worker, 4 + b->w->n_slots);
+        begin(c, b->s, LS_RESQUE_LUA_BEAT, b->beat->worker, 5 + b->w->n_slots);
     ls_redis_arg_int(cmd, b->beat->lease_ms);
     ls_redis_arg_str(cmd, b->beat->first ? "1" : "0");
     ls_redis_arg_str(cmd, b->s->strict ? "strict" : "reliable");
     ls_redis_arg_slice(cmd, lb_buf_slice(&b->about));
+    ls_redis_arg_slice(cmd, lb_buf_slice(&b->moved));
     for (size_t i = 0; i < b->w->n_slots; i++) {
         lb_buf_clear(&b->id);
         ls_resque_slot_id(b->s, b->w, i, &b->id);
@@ -67,8 +69,9 @@ static int prepare(struct beat_call *b, lade_err *err)
     lr_mutex_lock(&b->s->work.lock);
     if (w->n_slots == 0) {
         w->slot = lb_calloc(n, sizeof(*w->slot));
+        w->plan = lb_calloc(n, sizeof(*w->plan));
         add_names(&w->queues, beat->lanes, false);
-        w->n_slots = w->slot && !w->queues.failed ? n : 0;
+        w->n_slots = w->slot && w->plan && !w->queues.failed ? n : 0;
         w->first_slot = b->s->n_slots;
         b->s->n_slots += (unsigned)w->n_slots;
     }
@@ -78,6 +81,22 @@ static int prepare(struct beat_call *b, lade_err *err)
     add_names(&b->about, beat->lanes, true);
     lb_buf_add_fmt(&b->about, "\n%d\n%lld", beat->concurrency, (long long)beat->started_ms);
     return made && !b->about.failed ? 0 : lb_fail_nomem(err, "renew");
+}
+
+/* Jobs that were taken ahead, and are still here a renewal later, are what the free slots are at. */
+static void move_in(struct beat_call *b)
+{
+    struct ls_resque_worker *w = b->w;
+    lr_mutex_lock(&b->s->work.lock);
+    for (size_t i = 0; i < w->n_slots; i++) {
+        uint64_t fence = w->slot[i] == 0 ? ls_resque_ahead_first(&w->ahead) : 0;
+        if (fence == 0)
+            continue;
+        (void)ls_resque_ahead_remove(&w->ahead, fence);
+        w->slot[i] = fence;
+        lb_buf_add_fmt(&b->moved, "%zu %llu ", i, (unsigned long long)fence);
+    }
+    lr_mutex_unlock(&b->s->work.lock);
 }
 
 static int send_beat(struct beat_call *b, lade_err *err)
@@ -115,13 +134,17 @@ int ls_resque_renew(struct lq_store *base, const struct lq_beat *beat,
         return lb_fail_nomem(err, "renew");
     lb_buf_init(&b.about);
     lb_buf_init(&b.id);
+    lb_buf_init(&b.moved);
     int rc = prepare(&b, err);
+    if (rc == 0 && !beat->first)
+        move_in(&b);
     if (rc == 0)
         rc = send_beat(&b, err);
     if (rc >= 0)
         *n_stop = 0;
     lb_buf_fini(&b.about);
     lb_buf_fini(&b.id);
+    lb_buf_fini(&b.moved);
     ls_resque_worker_unref(s, b.w);
     return rc;
 }

@@ -1,4 +1,5 @@
-/* op_resque_take.c - settles and takes in one trip (lua/settle.lua, lua/take.lua), and begin */
+/* op_resque_take.c - settles and takes in one trip (lua/trip.lua), and begin */
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "resque/resque_failure.h"
@@ -17,12 +18,12 @@ static size_t slot_of(const struct ls_resque_worker *w, uint64_t fence)
     return SIZE_MAX;
 }
 
-static size_t free_slots(const struct ls_resque_worker *w)
+static bool is_ahead(const struct ls_resque_worker *w, uint64_t fence)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < w->n_slots; i++)
-        n += w->slot[i] == 0;
-    return n;
+    for (size_t i = w->ahead.at; i < w->ahead.n; i++)
+        if (w->ahead.fence[i] == fence)
+            return true;
+    return false;
 }
 
 /* The incarnation in a job's id. */
@@ -64,8 +65,12 @@ static void add_settle(struct ls_resque_pieces *p, const struct lq_settle *it,
     *piece =
         (struct ls_resque_piece){.worker = worker_of(it->id), .fence = it->fence, .at = p->texts.n};
     size_t slot = w ? slot_of(w, it->fence) : SIZE_MAX;
-    if (slot != SIZE_MAX)
+    if (slot != SIZE_MAX) {
         ls_resque_slot_id(p->s, w, slot, &p->texts);
+    } else if (w && w->n_slots > 0 && is_ahead(w, it->fence)) { /* counts, and is shown nowhere */
+        lb_buf_add_byte(&p->texts, '~');
+        ls_resque_slot_id(p->s, w, it->fence % w->n_slots, &p->texts);
+    }
     piece->n_id = p->texts.n - piece->at;
     switch (it->to) {
     case LQ_TO_COMPLETED:
@@ -130,6 +135,8 @@ static void free_slot(struct ls_resque_store *s, const struct lq_settle *it)
     size_t slot = slot_of(w, it->fence);
     if (slot != SIZE_MAX)
         w->slot[slot] = 0;
+    else
+        (void)ls_resque_ahead_remove(&w->ahead, it->fence);
     ls_resque_worker_unref(s, w);
 }
 
@@ -147,31 +154,60 @@ struct trip {
     bool changed;          /* and what the patterns stand for is not what it was made for */
 };
 
-static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
+/* {"queue":"q","run_at":"...","payload": of worker:<id>, which the entry and } end. */
+static void add_working(struct ls_redis_cmd *cmd, struct lb_buf *tmp, const char *queue, int64_t at)
 {
-    const struct trip *t = ctx;
-    ls_resque_encode_pieces(c, &t->settles, repeat);
-    if (!t->take)
-        return;
-    if (t->dynamic)
-        ls_resque_lanes_ask(c, t->s);
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_TAKE, 0, 5 + t->lanes.n);
-    ls_redis_arg(cmd, t->s->keys.prefix, t->s->keys.n);
+    static const char end[] = "null}";
+    lb_buf_clear(tmp);
+    rq_working_write(tmp, lb_slice_str(queue), at, lb_slice_str("null"));
+    size_t n = tmp->n > sizeof(end) - 1 ? tmp->n - (sizeof(end) - 1) : 0;
+    ls_redis_arg(cmd, tmp->p, n);
+}
+
+static void encode_take(struct ls_redis_cmd *cmd, const struct trip *t)
+{
+    struct lb_buf tmp;
+    int64_t at = lb_clock_wall() / LADE_SECOND;
+    lb_buf_init(&tmp);
     ls_redis_arg_str(cmd, t->take->worker);
     ls_redis_arg_u64(cmd, t->w->take_seq);
     ls_redis_arg_u64(cmd, t->max);
     ls_redis_arg_u64(cmd, TAKE_BYTES);
-    for (size_t i = 0; i < t->lanes.n; i++)
+    rq_id_write_head(&tmp, &t->s->host, t->w->pid);
+    ls_redis_arg_slice(cmd, lb_buf_slice(&tmp));
+    lb_buf_clear(&tmp);
+    rq_id_write_tail(&tmp, lb_buf_slice(&t->w->queues));
+    ls_redis_arg_slice(cmd, lb_buf_slice(&tmp));
+    lb_buf_clear(&tmp);
+    for (size_t i = 0; i < LB_MIN(t->max, t->w->n_plan); i++)
+        lb_buf_add_fmt(&tmp, "%u ", t->w->first_slot + t->w->plan[i]);
+    ls_redis_arg_slice(cmd, lb_buf_slice(&tmp));
+    for (size_t i = 0; i < t->lanes.n; i++) {
         ls_redis_arg_str(cmd, t->lanes.queue[i]);
+        add_working(cmd, &tmp, t->lanes.queue[i], at);
+    }
+    lb_buf_fini(&tmp);
+}
+
+static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct trip *t = ctx;
+    if (t->take && t->dynamic)
+        ls_resque_lanes_ask(c, t->s);
+    struct ls_redis_cmd *cmd =
+        ls_resque_begin_trip(c, &t->settles, t->take ? 7 + 2 * t->lanes.n : 0, repeat);
+    if (t->take)
+        encode_take(cmd, t);
     ls_redis_cmd_end(cmd);
 }
 
 /* One job of the reply. One that was taken before, and is repeated, may be of a queue that is no lane any more. */
 static void read_held(const struct trip *t, struct ls_redis_cursor *cur, struct ls_resque_held *h)
 {
-    bool again = ls_redis_read_array(cur) == 5;
+    bool again = ls_redis_read_array(cur) == 6;
     h->fence = (uint64_t)ls_redis_read_int(cur);
     uint32_t at = (uint32_t)ls_redis_read_int(cur);
+    h->shown = ls_redis_read_int(cur) == 1;
     h->entry = ls_redis_read_bytes(cur);
     h->history = ls_redis_read_bytes(cur);
     cur->bad = cur->bad || at >= LB_MAX(t->lanes.n, 1);
@@ -194,10 +230,9 @@ static int read_due(struct trip *t, struct ls_redis_cursor *cur, struct lq_lease
     return 0;
 }
 
-static int read_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
+static int read_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
                      struct lq_leased_vec *out, lade_err *err)
 {
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, reply);
     size_t n = ls_redis_read_array(&cur);
     if (n == 1 && ls_redis_read_int(&cur) == 1)
         return LADE_STALE;
@@ -221,15 +256,15 @@ static int read_take(struct trip *t, struct ls_redis_conn *c, size_t reply,
 }
 
 /* The reply of a take by patterns: first what they stand for now, for adopting asks anew. */
-static int read_take_and_lanes(struct trip *t, struct ls_redis_conn *c, size_t reply,
+static int read_take_and_lanes(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
                                struct lq_leased_vec *out, lade_err *err)
 {
     struct ls_resque_lanes now = {0};
     int rc = 0;
     if (t->dynamic)
-        rc = ls_resque_lanes_read(&now, t->take->lanes, ls_redis_conn_reply(c, reply++), err);
+        rc = ls_resque_lanes_read(&now, t->take->lanes, ls_redis_conn_reply(c, 0), err);
     if (rc == 0)
-        rc = read_take(t, c, reply, out, err);
+        rc = read_take(t, c, cur, out, err);
     if (now.known) {
         t->changed = !ls_resque_lanes_equal(&now, &t->w->lanes);
         ls_resque_lanes_fini(&t->w->lanes);
@@ -238,29 +273,43 @@ static int read_take_and_lanes(struct trip *t, struct ls_redis_conn *c, size_t r
     return rc;
 }
 
-static int read_settles(struct trip *t, struct ls_redis_conn *c, struct lq_settle *it, size_t n,
-                        lade_err *err)
+static int read_settles(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor *cur,
+                        struct lq_settle *it, size_t n, lade_err *err)
 {
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-    if (ls_redis_read_array(&cur) != n)
+    if (ls_redis_read_array(cur) != 2 || ls_redis_read_array(cur) != n)
         return ls_redis_conn_fail_reply(c, "settle", err);
     for (size_t i = 0; i < n; i++) {
-        it[i].outcome = ls_redis_read_int(&cur) == 0 ? LADE_DONE : LADE_STALE;
+        it[i].outcome = ls_redis_read_int(cur) == 0 ? LADE_DONE : LADE_STALE;
         free_slot(t->s, &it[i]);
     }
-    return cur.bad ? ls_redis_conn_fail_reply(c, "settle", err) : 0;
+    return cur->bad ? ls_redis_conn_fail_reply(c, "settle", err) : 0;
 }
 
-/* How many the take may bring: a job for each slot that is free once the settles are done. */
+static bool is_settled(const struct trip *t, uint64_t fence, const struct lq_settle *it, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (it[i].fence == fence && lb_slice_eq(worker_of(it[i].id), lb_slice_str(t->w->id)))
+            return true;
+    return false;
+}
+
+/*
+ * Which slots are free once the settles are done, and how many jobs the take may bring: in strict mode one for each of them, since
+ * what is held and has not begun would fail with its worker.
+ */
 static void plan_take(struct trip *t, const struct lq_settle *it, size_t n)
 {
-    t->max = free_slots(t->w);
-    for (size_t i = 0; i < n; i++)
-        t->max += lb_slice_eq(worker_of(it[i].id), lb_slice_str(t->w->id)) &&
-                  slot_of(t->w, it[i].fence) != SIZE_MAX;
-    t->w->full = t->max == 0;
-    t->max = LB_MIN(t->max, LB_MIN(t->take->max, LQ_TAKE_MAX));
-    if (t->w->full)
+    struct ls_resque_worker *w = t->w;
+    size_t most = LB_MIN(t->take->max, LQ_TAKE_MAX);
+    w->n_plan = 0;
+    for (size_t i = 0; i < w->n_slots; i++) {
+        if (w->slot[i] != 0 && !is_settled(t, w->slot[i], it, n))
+            continue;
+        w->plan[w->n_plan++] = (uint16_t)i;
+    }
+    w->full = w->n_plan == 0 && t->s->strict;
+    t->max = t->s->strict ? LB_MIN(w->n_plan, most) : most;
+    if (w->full)
         t->take = NULL;
 }
 
@@ -293,24 +342,24 @@ static int make_trip(struct trip *t, struct lq_settle *it, size_t n, struct lq_l
     }
     if (rc < 0)
         return rc;
-    size_t n_replies = (n > 0) + (t->take != NULL) + (t->take && t->dynamic);
-    if (n_replies == 0)
+    if (n == 0 && !t->take)
         return 0;
+    size_t asks_lanes = t->take && t->dynamic;
     t->settles.lenient = s->settle_doubt;
     struct ls_resque_ask ask = {encode_trip, t, n > 0 ? "settle" : "take", false};
     struct ls_redis_conn *c;
-    rc = ls_resque_ask(s, &s->work, &ask, n_replies, &c, err);
+    rc = ls_resque_ask(s, &s->work, &ask, 1 + asks_lanes, &c, err);
     if (rc < 0) {
         s->settle_doubt = s->settle_doubt || n > 0;
         return rc; /* the same number again: the next take brings what this one was given */
     }
-    if (n > 0) {
+    if (n > 0)
         s->settle_doubt = false;
-        rc = read_settles(t, c, it, n, err);
-    }
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, asks_lanes);
+    rc = read_settles(t, c, &cur, it, n, err);
     if (rc == 0 && t->take) {
         t->w->take_seq++;
-        rc = read_take_and_lanes(t, c, n > 0, out, err);
+        rc = read_take_and_lanes(t, c, cur, out, err);
     }
     return rc;
 }
@@ -373,7 +422,7 @@ int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
 
 static void encode_begin(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
-    ls_resque_encode_pieces(c, ctx, repeat);
+    ls_redis_cmd_end(ls_resque_begin_trip(c, ctx, 0, repeat));
 }
 
 int ls_resque_begin(struct lq_store *base, const char *worker, struct lq_lease *lease, size_t n,
@@ -396,6 +445,7 @@ int ls_resque_begin(struct lq_store *base, const char *worker, struct lq_lease *
     int rc = ls_resque_ask(s, &s->admin, &ask, 1, &c, err);
     if (rc == 0) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+        (void)ls_redis_read_array(&cur);
         (void)ls_redis_read_array(&cur);
         for (size_t i = 0; i < n; i++)
             lease[i].outcome = ls_redis_read_int(&cur) == 0 ? LADE_DONE : LADE_STALE;

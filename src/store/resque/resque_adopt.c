@@ -13,14 +13,15 @@
 #include "resque/resque_json.h"
 #include "store/resque/resque_inner.h"
 
-void ls_resque_encode_pieces(struct ls_redis_conn *c, const struct ls_resque_pieces *p, bool repeat)
+struct ls_redis_cmd *ls_resque_begin_trip(struct ls_redis_conn *c, const struct ls_resque_pieces *p,
+                                          size_t n_more, bool repeat)
 {
-    if (p->n == 0)
-        return;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_SETTLE, 0, 3 + 6 * p->n);
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_RESQUE_LUA_TRIP, 0, 4 + 6 * p->n + n_more);
     ls_redis_arg(cmd, p->s->keys.prefix, p->s->keys.n);
     ls_redis_arg_str(cmd, p->lenient || repeat ? "1" : "0");
     ls_redis_arg_str(cmd, p->s->multi ? "1" : "0");
+    ls_redis_arg_u64(cmd, p->n);
     for (size_t i = 0; i < p->n; i++) {
         const struct ls_resque_piece *it = &p->piece[i];
         const uint8_t *text = p->texts.p ? p->texts.p + it->at : NULL;
@@ -31,7 +32,7 @@ void ls_resque_encode_pieces(struct ls_redis_conn *c, const struct ls_resque_pie
         ls_redis_arg(cmd, it->n_before > 0 ? text + it->n_id : NULL, it->n_before);
         ls_redis_arg(cmd, it->n_after > 0 ? text + it->n_id + it->n_before : NULL, it->n_after);
     }
-    ls_redis_cmd_end(cmd);
+    return cmd;
 }
 
 void ls_resque_add_failure(struct ls_resque_pieces *p, struct ls_resque_piece *piece,
@@ -67,26 +68,50 @@ struct adopt {
     struct ls_resque_store *s;
     struct ls_resque_worker *w;
     struct ls_resque_pieces failed;
-    struct lb_buf working; /* of each slot: its id, and what it is at */
+    struct lb_buf working; /* of each slot that is not shown yet: its id, and what it is at */
+    struct lb_buf hidden;  /* ids of slots that show what is no job, each with a NUL */
     struct lb_buf body, text;
     size_t *at; /* two for each job with a slot, and the end */
     size_t n_working;
     int64_t now_ms;
 };
 
-static void encode_adopt(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+static void encode_working(struct ls_redis_conn *c, const struct adopt *a)
 {
-    const struct adopt *a = ctx;
+    if (a->n_working == 0)
+        return;
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 1 + 2 * a->n_working);
+    ls_redis_arg_str(cmd, "MSET");
     for (size_t i = 0; i < a->n_working; i++) {
         const uint8_t *p = a->working.p;
         const size_t *at = a->at + 2 * i;
-        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
-        ls_redis_arg_str(cmd, "SET");
         ls_resque_key_of(cmd, a->s, "worker:", lb_slice(p + at[0], at[1] - at[0]));
         ls_redis_arg(cmd, p + at[1], at[2] - at[1]);
-        ls_redis_cmd_end(cmd);
     }
-    ls_resque_encode_pieces(c, &a->failed, true);
+    ls_redis_cmd_end(cmd);
+}
+
+static void encode_hidden(struct ls_redis_conn *c, const struct adopt *a)
+{
+    if (a->hidden.n == 0)
+        return;
+    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 1 + a->failed.n);
+    ls_redis_arg_str(cmd, "DEL");
+    for (size_t at = 0; at < a->hidden.n;) {
+        struct lb_slice id = lb_slice_str((const char *)a->hidden.p + at);
+        ls_resque_key_of(cmd, a->s, "worker:", id);
+        at += id.n + 1;
+    }
+    ls_redis_cmd_end(cmd);
+}
+
+static void encode_adopt(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct adopt *a = ctx;
+    encode_working(c, a);
+    encode_hidden(c, a);
+    if (a->failed.n > 0)
+        ls_redis_cmd_end(ls_resque_begin_trip(c, &a->failed, 0, true));
 }
 
 /* The failed list instead. */
@@ -152,20 +177,24 @@ static bool lease(struct adopt *a, const struct ls_resque_held *h, struct lq_lea
 }
 
 /* The slot of a job that was taken shows it. One of a reclaim is only passed on. */
-static void show(struct adopt *a, const struct ls_resque_held *h)
+static void show(struct adopt *a, const struct ls_resque_held *h, size_t slot)
 {
-    size_t slot = 0;
-    while (slot < a->w->n_slots && a->w->slot[slot] != 0)
-        slot++;
-    if (h->former.n > 0 || slot == a->w->n_slots)
-        return;
     a->w->slot[slot] = h->fence;
+    if (h->shown)
+        return;
     size_t *at = a->at + 2 * a->n_working++;
     at[0] = a->working.n;
     ls_resque_slot_id(a->s, a->w, slot, &a->working);
     at[1] = a->working.n;
     rq_working_write(&a->working, h->queue, lb_clock_wall() / LADE_SECOND, h->entry);
     at[2] = a->working.n;
+}
+
+/* It is no job after all. */
+static void hide(struct adopt *a, size_t slot)
+{
+    ls_resque_slot_id(a->s, a->w, slot, &a->hidden);
+    lb_buf_add_byte(&a->hidden, 0);
 }
 
 static int adopt_all(struct adopt *a, const struct ls_resque_held *held, size_t n,
@@ -182,13 +211,20 @@ static int adopt_all(struct adopt *a, const struct ls_resque_held *held, size_t 
             return lb_fail_nomem(err, "take");
         if (why || held[i].lost) {
             fail(a, &held[i], bad, why, &job);
+            if (held[i].shown && i < a->w->n_plan)
+                hide(a, a->w->plan[i]);
             continue;
         }
         if (!lease(a, &held[i], out))
             return lb_fail_nomem(err, "take");
-        show(a, &held[i]);
+        if (held[i].former.n == 0 && i < a->w->n_plan)
+            show(a, &held[i], a->w->plan[i]);
+        else if (held[i].former.n == 0 && !ls_resque_ahead_add(&a->w->ahead, held[i].fence))
+            return lb_fail_nomem(err, "take");
     }
-    return a->working.failed || a->failed.texts.failed ? lb_fail_nomem(err, "take") : 0;
+    return a->working.failed || a->hidden.failed || a->failed.texts.failed
+               ? lb_fail_nomem(err, "take")
+               : 0;
 }
 
 static int tell(struct adopt *a, bool has_jobs, lade_err *err)
@@ -212,6 +248,7 @@ int ls_resque_adopt(struct ls_resque_store *s, struct ls_resque_worker *w,
     a.at = lb_malloc((2 * n + 1) * sizeof(*a.at));
     lb_buf_init(&a.failed.texts);
     lb_buf_init(&a.working);
+    lb_buf_init(&a.hidden);
     lb_buf_init(&a.body);
     lb_buf_init(&a.text);
     int rc = 0;
@@ -229,6 +266,7 @@ int ls_resque_adopt(struct ls_resque_store *s, struct ls_resque_worker *w,
     lb_free(a.at);
     lb_buf_fini(&a.failed.texts);
     lb_buf_fini(&a.working);
+    lb_buf_fini(&a.hidden);
     lb_buf_fini(&a.body);
     lb_buf_fini(&a.text);
     return rc;

@@ -5,15 +5,16 @@
  *
  *   <ns>:lade:workers         ZSET  incarnation -> alive until ms
  *   <ns>:lade:inflight:<inc>  HASH  fence -> "queue\nentry" of each job it holds; "b<fence>": it was begun after a crash;
- *                             "take": "number fence n" of the last take, for a repeat after a lost reply;
+ *                             "take": "number fence n" of the last take, for a repeat after a lost reply; "until": as in workers;
  *                             "ids": its Resque ids, "about": name, queues, concurrency, start, by newlines; "mode"
  *   <ns>:lade:fence           the last fence given
  *   <ns>:lade:crashes         HASH  SHA-1 of an entry -> history, of those that have killed a worker
  *
  * A job's id is "<incarnation>.<fence>": it lives as long as the lease, for a Resque entry has none of its own.
  *
- * A worker holds no more jobs than it has slots, and each of them is a Resque worker of its own to the others: an id, and in
- * worker:<id> the job that it is at.
+ * Each slot of a worker is a Resque worker of its own to the others: an id, and in worker:<id> the job that it is at. In strict mode a
+ * worker holds no more jobs than it has slots. In reliable mode it takes jobs ahead while they are fast, as from any store (fetch.c);
+ * those have no slot, and get one that is free at the next renewal, should they still run then.
  *
  * Lock order: state before a link; a link is never held while another is taken.
  */
@@ -33,8 +34,7 @@
 #include "store/resque/resque_lanes.h"
 
 enum ls_resque_lua {
-    LS_RESQUE_LUA_TAKE = 0,
-    LS_RESQUE_LUA_SETTLE,
+    LS_RESQUE_LUA_TRIP = 0,
     LS_RESQUE_LUA_BEAT,
     LS_RESQUE_LUA_LEAVE,
     LS_RESQUE_LUA_RECLAIM,
@@ -60,6 +60,12 @@ struct ls_resque_watch {
     bool refused;        /* by this server */
 };
 
+/* Fences of jobs that have no slot, oldest first; 0 = settled. Mostly the oldest are settled first. */
+struct ls_resque_ahead {
+    uint64_t *fence;
+    size_t at, n, cap;
+};
+
 /* What this process knows of a worker incarnation. */
 struct ls_resque_worker {
     struct lb_list node; /* guarded by: state */
@@ -73,6 +79,11 @@ struct ls_resque_worker {
     struct lb_buf queues;         /* "a,b" without exclusions, since the first renewal */
     uint64_t *slot;               /* guarded by: work link; fences, 0 = free */
     size_t n_slots;               /* 0 = not registered */
+    uint16_t
+        *plan; /* guarded by: work link; n_plan slots that the next take is for, in this order */
+    size_t n_plan;
+    struct ls_resque_ahead ahead; /* guarded by: work link */
+    pid_t pid;
     unsigned
         first_slot; /* number of its first slot in this process, so that no two ids are the same */
     uint64_t take_seq; /* guarded by: work link */
@@ -131,6 +142,11 @@ struct ls_resque_worker *ls_resque_worker_find(struct ls_resque_store *s, struct
 void ls_resque_worker_unref(struct ls_resque_store *s, struct ls_resque_worker *w);
 /* The incarnation is no more. */
 void ls_resque_worker_forget(struct ls_resque_store *s, const char *id);
+bool ls_resque_ahead_add(struct ls_resque_ahead *a, uint64_t fence);
+/* False when it is not there. */
+bool ls_resque_ahead_remove(struct ls_resque_ahead *a, uint64_t fence);
+/* The oldest; 0 = none. */
+uint64_t ls_resque_ahead_first(struct ls_resque_ahead *a);
 /* Appends the Resque id of a slot. */
 void ls_resque_slot_id(const struct ls_resque_store *s, const struct ls_resque_worker *w,
                        size_t slot, struct lb_buf *out);
@@ -186,13 +202,14 @@ int ls_resque_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade
 struct ls_resque_held {
     uint64_t fence;
     uint32_t lane;
+    bool shown;                               /* its slot says so already */
     bool begun, lost;                         /* lost: of a worker in strict mode that is gone */
     bool named;                               /* its queue may be none of the lanes */
     struct lb_slice entry, history;           /* in the reply, as all of these */
     struct lb_slice former, former_id, queue; /* of a reclaim: incarnation, its first Resque id */
 };
 
-/* A command of the settle script, being written; see lua/settle.lua. */
+/* A settle of the trip script, being written; see lua/trip.lua. */
 struct ls_resque_piece {
     char action;
     struct lb_slice worker; /* incarnation */
@@ -208,9 +225,9 @@ struct ls_resque_pieces {
     bool lenient;
 };
 
-/* Writes the call; nothing when there is no piece. */
-void ls_resque_encode_pieces(struct ls_redis_conn *c, const struct ls_resque_pieces *p,
-                             bool repeat);
+/* Begins the call with its settles; a take may follow, then ls_redis_cmd_end. n_more: arguments of the take. */
+struct ls_redis_cmd *ls_resque_begin_trip(struct ls_redis_conn *c, const struct ls_resque_pieces *p,
+                                          size_t n_more, bool repeat);
 
 /* Adds the texts of a failure: its exception and error, whatever the entry is, or as `payload` says. */
 struct ls_resque_words {
@@ -223,8 +240,8 @@ void ls_resque_add_failure(struct ls_resque_pieces *p, struct ls_resque_piece *p
                            const struct ls_resque_words *words);
 
 /*
- * Makes jobs of them. Entries that are none, and the lost, go to the failed list instead, by a call of their own. With the work
- * link locked; the bytes of `held` are of the link's last reply and gone afterwards.
+ * Makes jobs of them, the k-th in slot plan[k] unless it is of a reclaim. Entries that are none, and the lost, go to the failed list
+ * instead, by a call of their own. With the work link locked; the bytes of `held` are of the link's last reply and gone afterwards.
  */
 LADE_CHECKED int ls_resque_adopt(struct ls_resque_store *s, struct ls_resque_worker *w,
                                  const struct ls_resque_held *held, size_t n,

@@ -12,8 +12,7 @@
 #include "store/resque/resque_url.h"
 
 #define SCRIPTS(X)      \
-    X(TAKE, take)       \
-    X(SETTLE, settle)   \
+    X(TRIP, trip)       \
     X(BEAT, beat)       \
     X(LEAVE, leave)     \
     X(RECLAIM, reclaim) \
@@ -110,6 +109,8 @@ static void free_worker(struct ls_resque_worker *w)
     ls_resque_lanes_fini(&w->lanes);
     lb_buf_fini(&w->queues);
     lb_free(w->slot);
+    lb_free(w->plan);
+    lb_free(w->ahead.fence);
     lr_event_fini(&w->wake);
     lb_free(w);
 }
@@ -128,6 +129,7 @@ static struct ls_resque_worker *new_worker(const char *id)
     w->refs = 1;
     w->take_seq = 1;
     w->due_ms = -1;
+    w->pid = getpid();
     return w;
 }
 
@@ -196,7 +198,47 @@ void ls_resque_worker_forget(struct ls_resque_store *s, const char *id)
 void ls_resque_slot_id(const struct ls_resque_store *s, const struct ls_resque_worker *w,
                        size_t slot, struct lb_buf *out)
 {
-    rq_id_write(out, &s->host, getpid(), w->first_slot + (unsigned)slot, lb_buf_slice(&w->queues));
+    rq_id_write(out, &s->host, w->pid, w->first_slot + (unsigned)slot, lb_buf_slice(&w->queues));
+}
+
+bool ls_resque_ahead_add(struct ls_resque_ahead *a, uint64_t fence)
+{
+    if (a->n == a->cap && a->at > a->cap / 2) {
+        memmove(a->fence, a->fence + a->at, (a->n - a->at) * sizeof(*a->fence));
+        a->n -= a->at;
+        a->at = 0;
+    }
+    if (a->n == a->cap) {
+        size_t cap = LB_MAX(2 * a->cap, (size_t)64);
+        uint64_t *p = lb_realloc(a->fence, cap * sizeof(*p));
+        if (!p)
+            return false;
+        a->fence = p;
+        a->cap = cap;
+    }
+    a->fence[a->n++] = fence;
+    return true;
+}
+
+uint64_t ls_resque_ahead_first(struct ls_resque_ahead *a)
+{
+    while (a->at < a->n && a->fence[a->at] == 0)
+        a->at++;
+    if (a->at == a->n)
+        a->at = a->n = 0;
+    return a->n > 0 ? a->fence[a->at] : 0;
+}
+
+bool ls_resque_ahead_remove(struct ls_resque_ahead *a, uint64_t fence)
+{
+    (void)ls_resque_ahead_first(a);
+    for (size_t i = a->at; i < a->n; i++) {
+        if (a->fence[i] == fence) {
+            a->fence[i] = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* open ------------------------------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@ local function now_ms()
 end
 
 local function text(n)
-  return string.format('%.0f', n)
+  return string.format('%d', n)
 end
 
 -- Year, month, day of days since 1970: the algorithm of H. Hinnant's paper on date algorithms.

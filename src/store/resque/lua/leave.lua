@@ -2,7 +2,7 @@
 local inc = ARGV[2]
 local held = HELD .. inc
 bury(inc)
-redis.call('HDEL', held, 'ids', 'take')
+redis.call('HDEL', held, 'ids', 'take', 'until')
 if redis.call('ZSCORE', ALIVE, inc) then
   local jobs = redis.call('HLEN', held) - redis.call('HEXISTS', held, 'about') - redis.call('HEXISTS', held, 'mode')
   if jobs > 0 then
