@@ -159,7 +159,7 @@ void tm_op_put_fresh(struct world *w)
     size_t span = apart ? 2 * n : n;
     const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
     int level = tm_chance(w, 80) ? LQ_LEVEL_DEFAULT : (int)tm_below(w, LQ_N_LEVELS);
-    bool mixed = tm_chance(w, 15);
+    bool mixed = tm_chance(w, 15), late = tm_chance(w, 20);
     struct lb_slice key = tm_draw_key(w);
     int rc[N_SIDES];
     lade_err err[N_SIDES] = {0};
@@ -168,14 +168,16 @@ void tm_op_put_fresh(struct world *w)
     unsigned block = w->n_blocks - 1;
     if (w->made[block] + span > BLOCK_MAX)
         return;
-    tm_trace(w, "put %zu fresh%s in %s, block %u from %u%s, key %.*s", n, apart ? " apart" : "",
-             queue, block, w->made[block], mixed ? ", levels mixed" : "", (int)key.n,
-             (const char *)key.p);
+    tm_trace(w, "put %zu fresh%s in %s, block %u from %u%s%s, key %.*s", n, apart ? " apart" : "",
+             queue, block, w->made[block], mixed ? ", levels mixed" : "", late ? ", late" : "",
+             (int)key.n, (const char *)key.p);
     for (size_t i = 0; i < n; i++) {
         level = mixed && tm_chance(w, 25) ? (int)tm_below(w, LQ_N_LEVELS) : level;
         put[MODEL][i] = (struct lq_put){.queue = mixed && tm_chance(w, 5) ? tm_queue(0) : queue,
                                         .id = lb_slice_str(tm_block_id(w, block, w->made[block]++)),
                                         .fresh = true,
+                                        .when = late ? LQ_WHEN_IN : LQ_WHEN_NOW,
+                                        .when_ms = late ? draw_delay(w) : 0,
                                         .level = level,
                                         .key = mixed ? tm_draw_key(w) : key,
                                         .body = draw_body(w, level)};

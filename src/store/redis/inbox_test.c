@@ -1,4 +1,7 @@
-/* inbox_test.c - jobs put by one native command (lua/inbox.lua): lost replies, lost bells, queues from before there was an inbox */
+/*
+ * inbox_test.c - jobs put by one native command (lua/inbox.lua): lost replies, lost bells, queues from before there was an inbox; and
+ * jobs put for later by a short function (lua/later_put.lua)
+ */
 #include "store/redis/store_rig.h"
 #include "support/proxy.h"
 
@@ -7,6 +10,7 @@
 
 #include "base/base.h"
 #include "queue/beat.h"
+#include "rt/seam.h"
 
 #define ROUNDS 20U
 
@@ -164,6 +168,102 @@ static void foreign_inbox_stops_a_put_and_is_named(void **state)
     (void)srig_ask("RPUSH %ns:{q}:in \"\"");
 }
 
+static struct lq_put later(char *id, size_t size, unsigned i, int64_t ms)
+{
+    struct lq_put put = single(id, size, i);
+    put.when = i % 2 ? LQ_WHEN_IN : LQ_WHEN_AT;
+    put.when_ms = ms + (i % 2 ? 0 : lb_clock_wall() / LADE_MILLISECOND);
+    return put;
+}
+
+static void later_put_whose_reply_is_lost_adds_its_jobs_once(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    char id[3][32];
+    srig_put(s, "first", 1);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct lq_put put[3];
+        for (unsigned i = 0; i < 3; i++)
+            put[i] = later(id[i], sizeof(id[i]), 3 * round + i, 3600000 + 1000 * (int64_t)i);
+        int rule = drop_replies("later_put.lua", 1);
+        WANT(0, lq_put(s, put, 1 + round % 3, &rig.err));
+        assert_int_equal(put[0].outcome, 0);
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        ts_proxy_clear(rig.proxy);
+    }
+    size_t n = 0;
+    for (unsigned round = 0; round < ROUNDS; round++)
+        n += 1 + round % 3;
+    assert_int_equal(srig_count(s, LADE_STATE_SCHEDULED), n);
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 1);
+    assert_int_equal(srig_info(s).total_enqueued, n + 1);
+}
+
+/* Whoever waits for the job that was the next until now learns of one that is due before it. */
+static void later_put_wakes_for_what_is_due_sooner(void **state)
+{
+    (void)state;
+    static const char *const queue[] = {"q"};
+    static const struct lq_lanes lanes = {queue, 1};
+    struct lq_store *s = srig_open();
+    char id[32];
+    srig_put(s, "first", 1);
+    srig_join(s, "w");
+    assert_int_equal(srig_take(s, "w", 1), 1);
+    const int64_t delay[] = {3600000, 7200000, 200};
+    const int wakes[] = {0, LADE_EMPTY, 0};
+    for (unsigned i = 0; i < LB_ARRAY_LEN(delay); i++) {
+        struct lq_take take = srig_asking("w", 1);
+        take.register_idle = true;
+        WANT(0, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
+        struct lq_put put = later(id, sizeof(id), 2 * i + 1, delay[i]);
+        WANT(0, lq_put(s, &put, 1, &rig.err));
+        int64_t patience = wakes[i] ? 20 * LADE_MILLISECOND : 20 * LADE_SECOND;
+        WANT(wakes[i], s->ops->wait(s, "w", lanes, lb_deadline_in(patience), &rig.err));
+    }
+    assert_int_equal(srig_count(s, LADE_STATE_SCHEDULED), 3);
+    int64_t end = lb_deadline_in(10 * LADE_SECOND);
+    while (srig_take(s, "w", 1) == 0 && lb_clock_mono() < end)
+        lr_sleep_until(lb_deadline_in(5 * LADE_MILLISECOND));
+    assert_string_equal(rig.got.job[0].id.p, id);
+}
+
+static void job_whose_time_has_come_is_ready_at_once(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    char id[32];
+    srig_put(s, "first", 1);
+    struct lq_put put = later(id, sizeof(id), 2, -5);
+    WANT(0, lq_put(s, &put, 1, &rig.err));
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 2);
+    assert_int_equal(srig_count(s, LADE_STATE_SCHEDULED), 0);
+}
+
+static void foreign_key_stops_a_put_for_later(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"jobs", "scheduled"};
+    struct lq_store *s = srig_open();
+    char id[32], line[200];
+    srig_put(s, "first", 1);
+    struct lq_put put = later(id, sizeof(id), 1, 3600000);
+    WANT(0, lq_put(s, &put, 1, &rig.err));
+    for (unsigned i = 0; i < LB_ARRAY_LEN(name); i++) {
+        (void)snprintf(line, sizeof(line), "RENAME %%ns:{q}:%s kept", name[i]);
+        assert_string_equal(srig_ask(line), "+OK\r\n");
+        (void)snprintf(line, sizeof(line), "SET %%ns:{q}:%s other", name[i]);
+        assert_string_equal(srig_ask(line), "+OK\r\n");
+        put = later(id, sizeof(id), 2 * i + 3, 3600000);
+        WANT(-LADE_EFOREIGN, lq_put(s, &put, 1, &rig.err));
+        (void)snprintf(line, sizeof(line), "RENAME kept %%ns:{q}:%s", name[i]);
+        assert_string_equal(srig_ask(line), "+OK\r\n");
+        assert_int_equal(srig_count(s, LADE_STATE_SCHEDULED), 1);
+        assert_int_equal(srig_info(s).total_enqueued, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +273,10 @@ int main(void)
         SRIG_TEST(queue_of_format_2_gets_an_inbox),
         SRIG_TEST(full_server_refuses_single_jobs_and_works_off_the_old),
         SRIG_TEST(foreign_inbox_stops_a_put_and_is_named),
+        SRIG_TEST(later_put_whose_reply_is_lost_adds_its_jobs_once),
+        SRIG_TEST(later_put_wakes_for_what_is_due_sooner),
+        SRIG_TEST(job_whose_time_has_come_is_ready_at_once),
+        SRIG_TEST(foreign_key_stops_a_put_for_later),
     };
     return cmocka_run_group_tests(tests, srig_start, srig_stop);
 }

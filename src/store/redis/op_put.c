@@ -1,5 +1,5 @@
 /*
- * op_put.c - new -> ready | scheduled; lua/put.lua
+ * op_put.c - new -> ready | scheduled; lua/put.lua, and short ways for usual ones
  *
  * One call of the script holds all items, grouped by queue in the order in which the queues first appear. Where all items of
  * a queue are fresh and plain, those whose ids follow each other go as packs (packs.h).
@@ -8,6 +8,8 @@
  * the script costs. Behind it goes the question whether workers wait; when they do, or when the inbox has become long, lua/gather.lua
  * is called, with the RPUSHX itself where the last such put met waiting workers. A put that dies in between has put its jobs: a worker
  * that waits finds them when it renews.
+ *
+ * Fresh jobs that are due later and nothing else go by lua/later_put.lua.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -242,6 +244,37 @@ static void encode_gather(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNU
     add_gather(c, ctx, true);
 }
 
+/* All are due later and fresh, and nothing else is special about them. */
+static bool may_be_later(const struct ls_redis_put_call *pc)
+{
+    const struct ls_redis_put_lane *l = &pc->lane[0];
+    if (pc->n_lanes != 1 || l->known || l->longest > LS_REDIS_BIG_BODY)
+        return false;
+    for (size_t i = 0; i < pc->n; i++) {
+        const struct lq_put *p = &pc->put[i];
+        if (p->when == LQ_WHEN_NOW || p->unique.n > 0 || p->key.n > 0)
+            return false;
+    }
+    return true;
+}
+
+static void encode_later(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
+{
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_LATER_PUT, 1, 4 + 4 * pc->n);
+    ls_redis_key(cmd, pc->s->base.config.ns, pc->lane[0].queue, "meta");
+    ls_redis_arg_str(cmd, pc->s->client);
+    ls_redis_arg_u64(cmd, pc->s->put_seq);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    for (size_t i = 0; i < pc->n; i++) {
+        const struct lq_put *p = &pc->put[i];
+        ls_redis_arg_slice(cmd, p->id);
+        ls_redis_arg_slice(cmd, p->body);
+        ls_redis_arg_int(cmd, p->when_ms);
+        ls_redis_arg_int(cmd, p->when);
+    }
+    ls_redis_cmd_end(cmd);
+}
+
 static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
     struct ls_redis_put_call *pc = ctx;
@@ -249,6 +282,11 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     pc->sent_inbox = pc->inbox && !repeat;
     if (pc->sent_inbox) {
         encode_inbox(c, pc);
+        return;
+    }
+    pc->sent_later = pc->later && !repeat;
+    if (pc->sent_later) {
+        encode_later(c, pc);
         return;
     }
     pc->sent_quick = pc->quick && !repeat;
@@ -403,15 +441,15 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
         pc->inbox = pc->quick = false; /* the general one makes what is missing */
         rc = ask_put(pc, c, ask, err);
     }
-    if (rc == 0 && pc->sent_quick) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, pc->n_packs);
+    if (rc == 0 && (pc->sent_quick || pc->sent_later)) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, pc->sent_quick ? pc->n_packs : 0);
         int64_t done = ls_redis_read_int(&cur);
         if (cur.bad)
             return ls_redis_conn_fail_reply(c, "put", err);
-        note_miss(&pc->s->quick, done == 0);
+        note_miss(pc->sent_quick ? &pc->s->quick : &pc->s->later, done == 0);
         if (done)
             return note_all_put(pc);
-        pc->quick = false;
+        pc->quick = pc->later = false;
         rc = ask_put(pc, c, ask, err);
     }
     return rc == 0 ? read_put(pc, c, err) : rc;
@@ -432,6 +470,7 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         struct ls_redis_ask ask = {encode_put, &pc, "put", false, queue, queue ? pc.n_lanes : 0};
         pc.inbox = fits_inbox(&pc);
         pc.quick = is_quick(&pc);
+        pc.later = may_be_later(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
         if (pc.inbox && pc.s->inbox.rest > 0) {
             pc.s->inbox.rest--;
@@ -439,6 +478,9 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         } else if (!pc.inbox && pc.quick && pc.s->quick.rest > 0) {
             pc.s->quick.rest--;
             pc.quick = false;
+        } else if (pc.later && pc.s->later.rest > 0) {
+            pc.s->later.rest--;
+            pc.later = false;
         }
         rc = run_put(&pc, &ask, err);
         if (rc == 0)

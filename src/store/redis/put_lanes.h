@@ -29,7 +29,8 @@ struct ls_redis_put_call {
     size_t n_packs;  /* runs of more than one */
     bool inbox;      /* by RPUSHX, while the queue is there */
     bool quick;      /* by lua/packs_put.lua, while nothing is unusual */
-    bool sent_inbox, sent_quick; /* the last time */
+    bool later;      /* by lua/later_put.lua, while nothing is unusual */
+    bool sent_inbox, sent_quick, sent_later; /* the last time */
     struct ls_redis_put_lane *lane;
     size_t n_lanes;
 };

@@ -13,6 +13,7 @@
 #define SCRIPTS(X)                                   \
     X(PUT, put, 0)                                   \
     X(PACKS_PUT, packs_put, 0)                       \
+    X(LATER_PUT, later_put, 0)                       \
     X(GATHER, gather, 0)                             \
     X(TAKE, take, 0)                                 \
     X(SETTLE, settle, 0)                             \

@@ -22,6 +22,7 @@
 enum ls_redis_lua {
     LS_REDIS_LUA_PUT = 0,
     LS_REDIS_LUA_PACKS_PUT,
+    LS_REDIS_LUA_LATER_PUT,
     LS_REDIS_LUA_GATHER,
     LS_REDIS_LUA_TAKE,
     LS_REDIS_LUA_SETTLE,
@@ -120,11 +121,11 @@ struct ls_redis_store {
     int64_t block_ms;             /* of a BLPOP at the server */
     bool reached;                 /* atomic: a connection of this store has been up */
     struct ls_redis_link admin, work, beat;
-    char run_id[LS_REDIS_SHA_LEN + 1];   /* guarded by: beat link; the server's; "" = not known */
-    uint64_t run_seen;                   /* guarded by: beat link; the connection that was asked */
-    uint32_t runs;                       /* guarded by: beat link; how often run_id changed */
-    uint64_t put_seq;                    /* guarded by: admin link */
-    struct ls_redis_detour inbox, quick; /* guarded by: admin link; op_put.c */
+    char run_id[LS_REDIS_SHA_LEN + 1]; /* guarded by: beat link; the server's; "" = not known */
+    uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
+    uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
+    uint64_t put_seq;                  /* guarded by: admin link */
+    struct ls_redis_detour inbox, quick, later; /* guarded by: admin link; op_put.c */
     bool some_idle;      /* guarded by: admin link; the last put by an inbox met a worker to wake */
     uint64_t settle_tag; /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
