@@ -1,6 +1,9 @@
 /*
  * drv_chasqui.c - table chasqui: adds one by one and in bulk, workers that drain, delay, retry, store and wait
  *
+ *     worker-keyed    worker-concurrent in table stores: each job has one of `keys` keys (0: none), one after the other or, with `random`, drawn; added
+ *                     in calls of `bulk`. extra.add_rate: of adding them
+ *
  * Costs of worker scenarios are metered from the worker's start to the end and the window's part of it is reported, since the
  * window begins in the middle of a handler.
  */
@@ -15,12 +18,16 @@
 #include "bench/drivers/lade/drv_sample.h"
 
 #define BULK_MAX 1000
+#define KEY_SIZE 24
 
 struct adder {
     lade *q;
     struct drv_sample sample;
     lade_job_spec form; /* what all jobs have but the payload */
     char *payloads;     /* of one bulk */
+    uint64_t n_keys;    /* 0 = jobs have none */
+    bool draws_keys;
+    char (*keys)[KEY_SIZE]; /* of one bulk */
     lade_job_spec *spec;
     size_t bulk;
     uint64_t acked_sum;
@@ -34,7 +41,8 @@ static int open_adder(struct drv *d, struct adder *a, size_t bulk)
         return drv_fail(d, "the payload is too large", NULL);
     a->payloads = malloc(a->bulk * a->sample.size);
     a->spec = calloc(a->bulk, sizeof(*a->spec));
-    if (!a->payloads || !a->spec)
+    a->keys = calloc(a->bulk, sizeof(*a->keys));
+    if (!a->payloads || !a->spec || !a->keys)
         return drv_fail(d, "out of memory", NULL);
     for (size_t i = 0; i < a->bulk; i++)
         memcpy(a->payloads + i * a->sample.size, a->sample.text, a->sample.size);
@@ -45,7 +53,21 @@ static void close_adder(struct adder *a)
 {
     lade_close(a->q);
     free(a->payloads);
+    free(a->keys);
     free(a->spec);
+}
+
+/* The key of job i: the same in each run (splitmix64). */
+static lade_bytes key_of(const struct adder *a, char *text, uint64_t i)
+{
+    if (a->draws_keys) {
+        i = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        i = (i ^ (i >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        i = (i ^ (i >> 27)) * UINT64_C(0x94d049bb133111eb);
+        i ^= i >> 31;
+    }
+    int n = snprintf(text, KEY_SIZE, "account-%" PRIu64, i % a->n_keys);
+    return (lade_bytes){text, (size_t)n};
 }
 
 /* Adds jobs [from, to) in calls of `bulk`. */
@@ -59,6 +81,8 @@ static int add(struct drv *d, struct adder *a, uint64_t from, uint64_t to)
             drv_sample_number(payload, i + k);
             a->spec[k] = a->form;
             a->spec[k].payload = (lade_bytes){payload, a->sample.size};
+            if (a->n_keys > 0)
+                a->spec[k].key = key_of(a, a->keys[k], i + k);
             a->acked_sum += i + k;
         }
         int rc = n == 1 ? lade_enqueue(a->q, a->spec, NULL, &err)
@@ -191,8 +215,13 @@ static int preload_and_drain(struct drv *d, const lade_job_spec *form, size_t bu
         rc = drv_fail(d, "events", &err);
     if (rc == 0 && !drv_sink_init(&h.sink, warmup, all, false))
         rc = drv_fail(d, "out of memory", NULL);
+    a.n_keys = (uint64_t)LB_MAX(drv_int(d, "keys", 0), 0);
+    a.draws_keys = drv_int(d, "random", 0) != 0;
+    drv_begin(d);
     if (rc == 0)
         rc = add(d, &a, 0, all);
+    drv_end(d);
+    drv_extra(d, "add_rate", (double)all / d->result.seconds);
     drv_nap_until(lb_deadline_in(pause_ms * LADE_MILLISECOND));
     if (rc == 0)
         rc = drain(d, &h, fn);
@@ -205,6 +234,12 @@ static int preload_and_drain(struct drv *d, const lade_job_spec *form, size_t bu
 static int run_worker(struct drv *d)
 {
     return preload_and_drain(d, &(lade_job_spec){.kind = "test"}, 100, count_job, 0);
+}
+
+static int run_keyed(struct drv *d)
+{
+    return preload_and_drain(d, &(lade_job_spec){.kind = "test"}, (size_t)drv_int(d, "bulk", 100),
+                             count_job, 0);
 }
 
 static int run_delayed(struct drv *d)
@@ -303,6 +338,7 @@ const struct drv_scenario drv_chasqui[] = {{"queue-add", run_add},
                                            {"queue-add-delayed", run_add_delayed},
                                            {"worker-generic", run_worker},
                                            {"worker-concurrent", run_worker},
+                                           {"worker-keyed", run_keyed},
                                            {"worker-delayed-end-to-end", run_delayed},
                                            {"worker-retry-throughput", run_retry},
                                            {"worker-concurrent-store-results", run_store},
