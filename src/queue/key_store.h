@@ -36,4 +36,7 @@ struct lq_key_row_vec {
     size_t n;
 };
 
+/* The key that an envelope tells (job.h); empty when it has none or is no envelope. */
+struct lb_slice lq_body_key(struct lb_slice body);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "queue/pack.h"
 
 bool lq_limit_is_zero(const struct lq_limit *l)
 {
@@ -151,4 +152,25 @@ size_t lq_key_of_cursor(const lade_cursor *cursor, uint8_t key[LADE_KEY_MAX])
     size_t n = LB_MIN((size_t)(unsigned char)cursor->at[0], (size_t)LADE_KEY_MAX);
     memcpy(key, cursor->at + 1, n);
     return n;
+}
+
+struct lb_slice lq_body_key(struct lb_slice body)
+{
+    enum { KEY_FIELD = 10 };
+
+    if (body.n < 4 || body.p[0] != 1)
+        return (struct lb_slice){0};
+
+    union {
+        const uint8_t *in;
+        uint8_t *out;
+    } p = {.in = body.p}; /* a reader of bytes that may be written, which does not write */
+    struct lq_unpack u = {.p = p.out + 2, .end = p.out + body.n};
+    uint32_t n = lq_unpack_array(&u);
+    for (int i = 0; i < KEY_FIELD && n > KEY_FIELD && !u.bad; i++)
+        lq_unpack_skip(&u);
+    if (n <= KEY_FIELD || u.bad || lq_unpack_nil(&u))
+        return (struct lb_slice){0};
+    struct lb_mut key = lq_unpack_bin(&u);
+    return u.bad || key.n > LADE_KEY_MAX ? (struct lb_slice){0} : lb_slice_of(key);
 }

@@ -30,6 +30,8 @@
 #define LQ_STRIDE      (INT64_C(1) << 20)
 #define LQ_LIMIT_TEXT  160
 #define LQ_NOT_BY_TIME INT64_MAX
+#define LQ_TURN_JOBS \
+    16 /* what a key has waiting up to so many jobs may be served as it came, with others: see docs/limits.md */
 #define LQ_KEY_LEVELS \
     16 /* ready jobs stand by number of their key * this + level; 0 is the number of those without */
 

@@ -196,6 +196,7 @@ static void due_jobs_come_to_their_keys(void **state)
         put[i].key = lb_slice_str("A");
         put[i].when = LQ_WHEN_IN;
         put[i].when_ms = CT_SOON + i;
+        ky_dress(&put[i]);
     }
     ct_put(put, 2);
     assert_string_equal(ky_show("q"), "A 0/0/2");
@@ -210,6 +211,8 @@ static void a_repeated_put_counts_once(void **state)
     KY_NEEDS_KEYS();
     struct lq_put put[2] = {ct_item("q", "a"), ct_item("q", "a")};
     put[0].key = put[1].key = lb_slice_str("A");
+    ky_dress(&put[0]);
+    ky_dress(&put[1]);
     ct_put(put, 2);
     assert_int_equal(put[1].outcome, LADE_DUPLICATE);
     put[0].key = lb_slice_str("B");
@@ -227,6 +230,8 @@ static void keys_are_bytes(void **state)
     memset(longest, 'x', sizeof(longest));
     put[0].key = lb_slice(odd, sizeof(odd) - 1);
     put[1].key = lb_slice(longest, sizeof(longest));
+    ky_dress(&put[0]);
+    ky_dress(&put[1]);
     ct_join("w", "q");
     ct_put(put, 2);
     struct lq_key_row_vec rows = {0};
@@ -309,6 +314,13 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(keys_are_bytes),
     CT_TEST(keys_are_listed_in_pages),
     CT_TEST(what_was_set_is_what_is_got),
+    KY_TEST_DRESSED(weights_are_exact_in_each_stretch),
+    KY_TEST_DRESSED(a_key_follows_its_job_through_its_life),
+    KY_TEST_DRESSED(due_jobs_come_to_their_keys),
+    KY_TEST_DRESSED(a_repeated_put_counts_once),
+    KY_TEST_DRESSED(keys_are_bytes),
+    KY_TEST_DRESSED(keys_are_listed_in_pages),
+    KY_TEST_DRESSED(what_was_set_is_what_is_got),
 };
 
 CT_GROUP(ct_key_group, tests);

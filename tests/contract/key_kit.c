@@ -3,7 +3,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/job.h"
+
 #define WORDS_MAX 64
+
+static bool dressed;
+
+int ky_setup_dressed(void **state)
+{
+    int rc = ct_setup(state);
+    dressed = true;
+    return rc;
+}
+
+int ky_teardown_dressed(void **state)
+{
+    dressed = false;
+    return ct_teardown(state);
+}
+
+void ky_dress(struct lq_put *put)
+{
+    struct lb_buf b;
+    lade_job_spec spec = {.kind = "k",
+                          .payload = {put->id.p, put->id.n},
+                          .priority = LQ_LEVEL_DEFAULT - put->level,
+                          .key = {put->key.p, put->key.n}};
+    if (!dressed)
+        return;
+    lb_buf_init(&b);
+    lq_job_encode(&b, &spec, 1700000000000);
+    struct lb_mut body = lb_arena_copy(&ct.arena, b.p, b.n);
+    LB_CHECK(body.p);
+    put->body = lb_slice_of(body);
+    lb_buf_fini(&b);
+}
 
 static size_t split(const char *text, char **word)
 {
@@ -28,6 +62,7 @@ void ky_add(const char *queue, const char *jobs)
             *key++ = 0;
         put[i] = ct_item(queue, word[i]);
         put[i].key = lb_slice_str(key);
+        ky_dress(&put[i]);
     }
     ct_put(put, n);
     for (size_t i = 0; i < n; i++)
@@ -41,6 +76,7 @@ void ky_add_many(const char *queue, const char *prefix, const char *key, size_t 
     for (size_t i = 0; i < n; i++) {
         put[i] = ct_item(queue, ct_format("%s%04zu", prefix, i));
         put[i].key = lb_slice_str(key);
+        ky_dress(&put[i]);
     }
     ct_put(put, n);
 }

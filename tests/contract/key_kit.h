@@ -14,6 +14,19 @@
         }                                   \
     } while (0)
 
+/*
+ * A case once more with envelopes as bodies, which tell the key: stores may then let jobs of keys wait as they came, up to LQ_TURN_JOBS of
+ * each (docs/limits.md). Other bodies tell nothing, and turns are of one job each.
+ */
+#define KY_TEST_DRESSED(f)                                                \
+    {                                                                     \
+#        f " (envelopes)", f, ky_setup_dressed, ky_teardown_dressed, NULL \
+    }
+int ky_setup_dressed(void **state);
+int ky_teardown_dressed(void **state);
+/* In such a case: gives the job an envelope with its key. */
+void ky_dress(struct lq_put *put);
+
 /* One call: "ID:KEY ID:KEY ID", ready, of the default level; none may be there. */
 void ky_add(const char *queue, const char *jobs);
 /* One call: `n` jobs of a key, named PREFIX0000 and up. */
@@ -26,6 +39,6 @@ const char *ky_show(const char *queue);
 /* The words of a text, sorted. */
 const char *ky_sorted(const char *words);
 
-extern const struct ct_group ct_key_group, ct_limit_group;
+extern const struct ct_group ct_key_group, ct_limit_group, ct_company_group;
 
 #endif

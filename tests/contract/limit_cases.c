@@ -300,6 +300,18 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_key_starts_no_more_than_its_rate),
     CT_TEST(a_queue_starts_no_more_than_its_rate),
     CT_TEST(a_freed_slot_wakes_an_idle_worker),
+    KY_TEST_DRESSED(a_key_runs_no_more_than_its_concurrency),
+    KY_TEST_DRESSED(each_way_out_frees_the_slot),
+    KY_TEST_DRESSED(a_dead_workers_slot_is_freed_by_reclaim),
+    KY_TEST_DRESSED(a_queue_runs_no_more_than_its_concurrency),
+    KY_TEST_DRESSED(limits_change_while_jobs_run),
+    KY_TEST_DRESSED(fifo_is_one_at_a_time_and_a_retry_keeps_its_place),
+    KY_TEST_DRESSED(a_paused_key_is_left_alone),
+    KY_TEST_DRESSED(a_throttled_job_is_first_when_its_key_goes_on),
+    KY_TEST_DRESSED(a_throttle_without_a_key_holds_all_without_one),
+    KY_TEST_DRESSED(a_key_starts_no_more_than_its_rate),
+    KY_TEST_DRESSED(a_queue_starts_no_more_than_its_rate),
+    KY_TEST_DRESSED(a_freed_slot_wakes_an_idle_worker),
 };
 
 CT_GROUP(ct_limit_group, tests);

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -52,6 +53,8 @@ static int become(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const stru
     struct ls_sqlite_run part = ls_sqlite_run_part(r, seq - r->job, 1);
     rc = ls_sqlite_run_cut(tx, q, r, seq - r->job, 1);
     part.level = it->level;
+    if (rc == 0)
+        rc = ls_sqlite_hall_name(tx, q, &part);
     if (due)
         ls_sqlite_run_to_due(tx, q, &part, LADE_STATE_SCHEDULED, due_ms);
     else if (rc == 0)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -89,6 +90,7 @@ static int walk(struct check *c)
             check_numbers(c, &k, has ? sums : NULL);
             check_place(c, &k);
             k.q->gate->held -= k.was_held; /* what is left is wrong */
+            k.q->gate->alone -= k.facts.ready;
         }
         if (has)
             rs = ls_sqlite_tx_step(c->tx, sums);
@@ -114,6 +116,10 @@ int ls_sqlite_keys_check(struct ls_sqlite_tx *tx, lq_finding_fn report, void *ct
     for (struct ls_sqlite_queue *q = tx->list; q; q = q->link) {
         if (q->gate && q->gate->held != 0)
             report(ctx, q->name, "number of held jobs is wrong");
+        if (q->gate && q->gate->alone != 0)
+            report(ctx, q->name, "number of ready jobs of keys is wrong");
+        if (rc == 0)
+            rc = ls_sqlite_hall_check(tx, q, report, ctx);
     }
     return rc < 0 ? ls_sqlite_tx_fail(tx) : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/sqlite_impl.h"
 
 /* gates ------------------------------------------------------------------------------------------------------------ */
@@ -19,7 +20,9 @@ static int read_gate(struct ls_sqlite_tx *tx, sqlite3_stmt *st, struct ls_sqlite
                                  .free_at = sqlite3_column_int64(st, 3),
                                  .free_until_us = sqlite3_column_int64(st, 4),
                                  .tat_us = sqlite3_column_int64(st, 5),
-                                 .held = sqlite3_column_int64(st, 6)};
+                                 .held = sqlite3_column_int64(st, 6),
+                                 .alone = sqlite3_column_int64(st, 7),
+                                 .calm_ms = sqlite3_column_int64(st, 8)};
     bool good = lq_limit_read(ls_sqlite_column(st, 0), &g->limit) &&
                 lq_limit_read(ls_sqlite_column(st, 1), &g->usual);
     (void)sqlite3_reset(st);
@@ -78,6 +81,8 @@ static int write_gate(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q)
     ls_sqlite_bind(st, 6, g->free_until_us);
     ls_sqlite_bind(st, 7, g->tat_us);
     ls_sqlite_bind(st, 8, g->held);
+    ls_sqlite_bind(st, 9, g->alone);
+    ls_sqlite_bind(st, 10, g->calm_ms);
     return ls_sqlite_tx_do(tx, st);
 }
 
@@ -291,8 +296,10 @@ int ls_sqlite_key_goes_first(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
 int ls_sqlite_run_return(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                          const struct ls_sqlite_run *r, struct ls_sqlite_run *part)
 {
-    bool first;
-    int rc = ls_sqlite_key_goes_first(tx, q, r, &first);
+    bool first = false;
+    int rc = ls_sqlite_hall_name(tx, q, part);
+    if (rc == 0)
+        rc = ls_sqlite_key_goes_first(tx, q, r, &first);
     if (rc == 0 && first)
         return ls_sqlite_run_to_front(tx, q, part);
     if (rc == 0)
@@ -335,8 +342,9 @@ static void place(struct ls_sqlite_tx *tx, struct ls_sqlite_key *k, int64_t was_
         k->at = timed ? at : 0;
     }
     int64_t held = k->place >= LQ_KEY_TIMED ? k->facts.ready : 0;
-    if (held != k->was_held)
+    if (held != k->was_held || k->facts.ready != was_ready)
         q->gate->dirty = true;
+    q->gate->alone += k->facts.ready - was_ready;
     q->gate->held += held - k->was_held;
     k->was_held = held;
 }

@@ -15,6 +15,7 @@
 struct ls_sqlite_gate {
     struct lq_limit limit, usual;
     int64_t v, free_at, free_until_us, tat_us, held;
+    int64_t alone, calm_ms; /* hall.h */
     bool dirty;
 };
 

@@ -9,6 +9,12 @@
 #include "queue/schedule_store.h"
 #include "support/sqlite_kit.h"
 
+/* Undoes schema 12; of a file without gates. */
+#define NO_HALL_OF_QUEUES \
+    "ALTER TABLE queue DROP COLUMN hall; ALTER TABLE queue DROP COLUMN mates; "
+#define NO_HALL       \
+    NO_HALL_OF_QUEUES \
+    "ALTER TABLE gate DROP COLUMN alone; ALTER TABLE gate DROP COLUMN calm; "
 /* Undoes schema 11, of a file without workflows. */
 #define NO_PARTS                                                                                 \
     "DROP TABLE flow_part; DROP TABLE flow_mark; DROP TABLE flow_result; "                       \
@@ -21,7 +27,7 @@
 /* Undoes schemas 11, 10 and 9. */
 #define NO_BYTES \
     NO_PARTS     \
-        "DROP TABLE apart; ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
+    "DROP TABLE apart; ALTER TABLE queue DROP COLUMN max_bytes; ALTER TABLE queue DROP COLUMN bytes; "
 /* And 8. */
 #define NO_BOUNDS \
     NO_BYTES "ALTER TABLE queue DROP COLUMN max_jobs; ALTER TABLE queue DROP COLUMN on_full; "
@@ -134,8 +140,8 @@ static void a_file_from_before_keys_is_taken_over(void **state)
     lq_store_close(s);
     run_sql(
         "DROP TABLE gate; DROP TABLE job_key; ALTER TABLE run DROP COLUMN key; "
-        "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_BOUNDS
-        "PRAGMA user_version = 4");
+        "ALTER TABLE queue DROP COLUMN gated; DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_HALL_OF_QUEUES
+            NO_BOUNDS "PRAGMA user_version = 4");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
     assert_int_equal(sk_count(s, LADE_STATE_READY), 20);
@@ -294,7 +300,7 @@ static void a_file_from_before_bounds_is_taken_over(void **state)
     struct lq_store *s = sk_open();
     sk_put(s, "a", 10);
     lq_store_close(s);
-    run_sql(NO_BOUNDS "PRAGMA user_version = 7");
+    run_sql(NO_HALL NO_BOUNDS "PRAGMA user_version = 7");
     s = sk_open();
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
     assert_int_equal(s->ops->bounds->get(s, "q", &b, &sk.err), 0);
@@ -317,7 +323,7 @@ static void a_file_of_schema_5_is_brought_up_and_keeps_its_jobs(void **state)
     struct lq_store *s = sk_open();
     sk_put(s, "a", 10);
     lq_store_close(s);
-    run_sql("DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_BOUNDS
+    run_sql("DROP TABLE schedule; DROP TABLE scheduler; DROP TABLE sheet; " NO_HALL NO_BOUNDS
             "PRAGMA user_version = 5;"
             "INSERT INTO flow VALUES (1, 'f', '', 0, 0, 0, 0, 0, 0, 5, 0)");
     s = sk_open();
@@ -453,6 +459,38 @@ static void a_long_workflow_of_schema_8_comes_in_several_parts(void **state)
     assert_int_equal(ask("SELECT state FROM flow"), LADE_FLOW_COMPLETED);
 }
 
+/* Jobs of keys that wait in an older file go on standing by themselves; others come to company when the first trim saw no limit. */
+static void a_file_from_before_company_is_taken_over(void **state)
+{
+    (void)state;
+    struct lq_put put[3];
+    size_t n = 0;
+    const char *queue = "q";
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const ids[] = {"a", "b", "c"};
+        put[i] = (struct lq_put){.queue = queue,
+                                 .id = lb_slice_str(ids[i]),
+                                 .body = lb_slice_str("\0014"),
+                                 .level = 4,
+                                 .key = lb_slice_str(i ? "B" : "A")};
+    }
+    struct lq_store *s = sk_open();
+    assert_int_equal(lq_put(s, put, 3, &sk.err), 0);
+    lq_store_close(s);
+    run_sql(NO_HALL NO_BYTES "PRAGMA user_version = 8");
+    s = sk_open();
+    assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("SELECT alone FROM gate"), 3);
+    assert_int_equal(ask("SELECT calm FROM gate"), INT64_MAX);
+    assert_int_equal(sk_check(s), 0);
+    assert_int_equal(s->ops->trim(s, (struct lq_lanes){&queue, 1}, 10, &n, &sk.err), 0);
+    assert_int_equal(ask("SELECT calm FROM gate"), 0);
+    assert_int_equal(sk_try_join(s, "w", 60000), 0);
+    assert_int_equal(sk_try_work(s, "w", 10, LQ_TO_COMPLETED), 3);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+}
+
 /* From the first schema on: each step after the other makes the same tables as a new file has. */
 static void each_schema_leads_to_the_same_tables(void **state)
 {
@@ -497,6 +535,7 @@ int main(void)
         SK_TEST(a_file_of_schema_5_is_brought_up_and_keeps_its_jobs),
         SK_TEST(a_workflow_of_schema_8_goes_on_where_it_was),
         SK_TEST(a_long_workflow_of_schema_8_comes_in_several_parts),
+        SK_TEST(a_file_from_before_company_is_taken_over),
         SK_TEST(each_schema_leads_to_the_same_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -232,6 +233,8 @@ static int run_redrive(struct ls_sqlite_tx *tx, void *arg)
         if (rc == LADE_NOT_FOUND)
             break;
         int64_t k = rc == 0 ? LB_MIN(r.n, (int64_t)(w->max - w->n)) : 0;
+        if (k > 0 && r.key == LS_SQLITE_COMPANY)
+            k = 1; /* each gets its key */
         if (rc == 0)
             rc = ls_sqlite_flow_revived_all(&flows, r.job, k);
         if (rc == 0)

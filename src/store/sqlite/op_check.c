@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -76,7 +77,7 @@ static void check_run(struct check *c, const struct ls_sqlite_run *before,
     if ((r->state == LADE_STATE_ACTIVE) != (r->worker != 0))
         find_fault(c, name_of(c, r->queue), "job %lld: owner and state do not fit",
                    (long long)r->job);
-    if (r->state == LADE_STATE_READY && r->rank != ls_sqlite_run_rank(r))
+    if (r->state == LADE_STATE_READY && !ls_sqlite_hall_fits(r))
         find_fault(c, name_of(c, r->queue), "job %lld waits in a foreign level", (long long)r->job);
 }
 

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "queue/key_store.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -14,6 +15,23 @@ struct change {
     const struct lq_limit *limit;
     bool paused;
 };
+
+/* Nothing of a key waits unseen when its limit begins to hold. LADE_MORE: what was done is to be kept, and it is to be asked again. */
+static int part(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
+{
+    ls_sqlite_hall_close(q, LS_SQLITE_STRICT);
+    return ls_sqlite_hall_part(tx, q);
+}
+
+/* An op that begins with that, until all is apart. */
+static int write_apart(struct lq_store *s, const struct ls_sqlite_op *op, lade_err *err)
+{
+    int rc;
+    do
+        rc = ls_sqlite_write(ls_sqlite_of(s), op, err);
+    while (rc == LADE_MORE);
+    return rc;
+}
 
 /* The default changed: all keys that are held may try again. One statement, whatever their number. */
 static int loosen(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
@@ -41,6 +59,10 @@ static int run_limit(struct ls_sqlite_tx *tx, void *arg)
     if (rc < 0 || !g)
         return rc;
     q->ring_all = true;
+    if (c->scope != LADE_LIMIT_QUEUE && !lq_limit_is_zero(c->limit))
+        rc = part(tx, q);
+    if (rc != 0)
+        return rc;
     if (c->scope == LADE_LIMIT_KEY) {
         struct ls_sqlite_key *k = NULL;
         rc = ls_sqlite_key_make(tx, q, c->key, &k);
@@ -65,7 +87,7 @@ int ls_sqlite_limit_set(struct lq_store *s, const char *queue, enum lade_limit_s
     struct change c = {.queue = queue, .scope = scope, .key = key, .limit = limit};
     struct ls_sqlite_op op = {
         .name = "limit", .point = "sqlite.limit.commit", .run = run_limit, .arg = &c, .jobs = 1};
-    return ls_sqlite_write(ls_sqlite_of(s), &op, err);
+    return write_apart(s, &op, err);
 }
 
 static int run_pause(struct ls_sqlite_tx *tx, void *arg)
@@ -73,9 +95,15 @@ static int run_pause(struct ls_sqlite_tx *tx, void *arg)
     const struct change *c = arg;
     struct ls_sqlite_queue *q;
     struct ls_sqlite_key *k = NULL;
+    struct ls_sqlite_gate *g = NULL;
     int rc = ls_sqlite_tx_queue_make(tx, c->queue, &q);
     if (rc == 0)
-        rc = ls_sqlite_key_make(tx, q, c->key, &k);
+        rc = ls_sqlite_gate_make(tx, q, &g);
+    if (rc == 0 && c->paused)
+        rc = part(tx, q);
+    if (rc != 0)
+        return rc;
+    rc = ls_sqlite_key_make(tx, q, c->key, &k);
     if (rc < 0 || !k)
         return rc;
     k->facts.paused = c->paused;
@@ -94,7 +122,7 @@ int ls_sqlite_key_pause(struct lq_store *s, const char *queue, struct lb_slice k
                               .run = run_pause,
                               .arg = &c,
                               .jobs = 1};
-    return ls_sqlite_write(ls_sqlite_of(s), &op, err);
+    return write_apart(s, &op, err);
 }
 
 int ls_sqlite_throttle(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, int64_t key,
@@ -109,6 +137,7 @@ int ls_sqlite_throttle(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, int64
     if (rc < 0 || !g)
         return rc;
     if (k) {
+        ls_sqlite_hall_close(q, LS_SQLITE_STRICT);
         k->facts.until_us = LB_MAX(k->facts.until_us, until_us);
         ls_sqlite_key_touch(tx, k);
         return 0;
@@ -152,8 +181,12 @@ int ls_sqlite_keys_trim(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, size
         ls_sqlite_bind(st, 3, (int64_t)max);
     }
     ls_sqlite_keys_forget(tx);
-    return rc < 0 ? rc : ls_sqlite_tx_do(tx, st);
+    if (rc == 0)
+        rc = ls_sqlite_tx_do(tx, st);
+    return rc < 0 ? rc : ls_sqlite_hall_trim(tx, q);
 }
+
+#define LOOK_MS 1000 /* so long after a look at keys every job of a key stands by itself */
 
 /* looking ---------------------------------------------------------------------------------------------------------- */
 
@@ -285,6 +318,54 @@ static int read_page(struct ls_sqlite_tx *tx, struct look *l, lade_cursor *curso
     return rc;
 }
 
+static int run_part(struct ls_sqlite_tx *tx, void *arg)
+{
+    struct ls_sqlite_queue *q;
+    struct ls_sqlite_gate *g = NULL;
+    int rc = ls_sqlite_tx_queue(tx, *(const char **)arg, &q);
+    if (rc == 0 && q)
+        rc = ls_sqlite_gate(tx, q, &g);
+    if (rc < 0 || !g || q->hall + q->mates == 0)
+        return rc;
+    ls_sqlite_hall_close(q, tx->now_ms + LOOK_MS);
+    return ls_sqlite_hall_part(tx, q);
+}
+
+static int is_apart(struct ls_sqlite_tx *tx, const char *queue, bool *apart)
+{
+    struct ls_sqlite_queue *q;
+    struct ls_sqlite_gate *g = NULL;
+    int rc = ls_sqlite_tx_queue(tx, queue, &q);
+    if (rc == 0 && q)
+        rc = ls_sqlite_gate(tx, q, &g);
+    *apart = !g || q->hall + q->mates == 0;
+    return rc;
+}
+
+/* Begins to read keys of the queue. What jobs in company have of them is written down first; meanwhile none come to the hall. */
+static int enter(struct ls_sqlite *ss, struct ls_sqlite_tx *tx, const char *queue, lade_err *err)
+{
+    struct ls_sqlite_op op = {.name = "key",
+                              .point = "sqlite.key_part.commit",
+                              .run = run_part,
+                              .arg = &queue,
+                              .jobs = LS_SQLITE_HALL_PART};
+    for (;;) {
+        bool apart = true;
+        int rc = ls_sqlite_read_enter(ss, tx, "key", err);
+        if (rc == 0)
+            rc = is_apart(tx, queue, &apart);
+        if (rc < 0 || apart)
+            return rc;
+        rc = ls_sqlite_read_leave(ss, tx, 0);
+        do
+            rc = rc < 0 ? rc : ls_sqlite_write(ss, &op, err);
+        while (rc == LADE_MORE);
+        if (rc < 0)
+            return rc;
+    }
+}
+
 int ls_sqlite_key_list(struct lq_store *s, const char *queue, lade_cursor *cursor, size_t limit,
                        struct lq_key_row_vec *out, lade_err *err)
 {
@@ -294,7 +375,7 @@ int ls_sqlite_key_list(struct lq_store *s, const char *queue, lade_cursor *curso
     struct ls_sqlite_tx tx;
     size_t before = out->n;
     l.key = lb_slice(after, lq_key_of_cursor(cursor, after));
-    int rc = ls_sqlite_read_enter(ss, &tx, "key", err);
+    int rc = enter(ss, &tx, queue, err);
     if (rc == 0)
         rc = read_page(&tx, &l, cursor);
     if (rc < 0)
@@ -323,7 +404,7 @@ int ls_sqlite_key_show(struct lq_store *s, const char *queue, struct lb_slice ke
     struct ls_sqlite *ss = ls_sqlite_of(s);
     struct ls_sqlite_tx tx;
     size_t before = out->n;
-    int rc = ls_sqlite_read_enter(ss, &tx, "key", err);
+    int rc = enter(ss, &tx, queue, err);
     if (rc == 0)
         rc = read_key(&tx, &l);
     if (rc != 0)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "store/sqlite/apart.h"
 #include "store/sqlite/dead.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sheet.h"
@@ -92,12 +93,17 @@ int ls_sqlite_queues(struct lq_store *s, struct lb_arena *arena, const char ***n
 static int look_at_turn(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, int64_t *oldest)
 {
     struct ls_sqlite_run r;
+    int rc = ls_sqlite_hall_first(tx, q, &r);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        *oldest = LB_MIN(*oldest, r.at_ms);
     sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_KEY_RING);
     if (st) {
         ls_sqlite_bind(st, 1, q->num);
         ls_sqlite_bind(st, 2, 1);
     }
-    int rc = ls_sqlite_tx_step(tx, st);
+    rc = ls_sqlite_tx_step(tx, st);
     if (rc <= 0)
         return rc;
     int64_t num = sqlite3_column_int64(st, 0);

@@ -12,6 +12,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/feed.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/runs.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -38,6 +39,8 @@ static int flush(struct ls_sqlite_tx *tx, struct put *p)
         ls_sqlite_run_to_due(tx, p->q, &r, LADE_STATE_SCHEDULED, r.rank);
     else
         ls_sqlite_run_to_ready(tx, p->q, &r);
+    if (r.key == LS_SQLITE_COMPANY)
+        r.rank = ls_sqlite_hall_rank(p->q->gate, r.level);
     tx->quiet++;
     int rc = ls_sqlite_run_add(tx, p->q, &r);
     tx->quiet--;
@@ -172,6 +175,22 @@ static int64_t due_of(const struct ls_sqlite_tx *tx, const struct lq_put *it)
     return due;
 }
 
+/* Which runs a job of a key goes to. */
+static int find_key(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const struct lq_put *it,
+                    bool due, int64_t seq, int64_t *key)
+{
+    struct ls_sqlite_key *k;
+    bool hall = false;
+    int rc = due ? 0 : ls_sqlite_hall_admit(tx, q, it, seq, &hall);
+    *key = LS_SQLITE_COMPANY;
+    if (rc < 0 || hall)
+        return rc;
+    rc = ls_sqlite_key_make(tx, q, it->key, &k);
+    if (rc == 0)
+        *key = k->num;
+    return rc;
+}
+
 /* The new job joins the open run, or begins the next one. */
 static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *q,
                 const struct lq_put *it, int64_t seq)
@@ -186,11 +205,9 @@ static int join(struct ls_sqlite_tx *tx, struct put *p, struct ls_sqlite_queue *
     int64_t rank = due ? due_ms : it->level, key = 0;
     struct ls_sqlite_run *open = &p->open;
     if (it->key.n > 0) {
-        struct ls_sqlite_key *k;
-        int rk = ls_sqlite_key_make(tx, q, it->key, &k);
+        int rk = find_key(tx, q, it, due, seq, &key);
         if (rk < 0)
             return rk;
-        key = k->num;
     }
     if (open->n > 0 && p->q == q && p->due == due && open->rank == rank &&
         open->level == it->level && open->job + open->n == seq && open->key == key) {

@@ -12,6 +12,7 @@
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sheet.h"
@@ -25,11 +26,19 @@ struct settle {
     struct ls_sqlite_flows flows;
 };
 
+static bool waits_again(enum lq_to to)
+{
+    return to == LQ_TO_RETRYING || to == LQ_TO_SCHEDULED || to == LQ_TO_READY ||
+           to == LQ_TO_THROTTLED;
+}
+
 /* How many items from the first on can be settled as one stretch of r, by what they ask; at least 1. */
 static size_t measure(const struct lq_settle *it, size_t n, const struct ls_sqlite_run *r)
 {
     size_t room = (size_t)(r->pos + r->n - (int64_t)it->fence);
     size_t k = 1;
+    if (r->key == LS_SQLITE_COMPANY && waits_again(it->to))
+        return 1; /* each gets its key */
     while (it->to != LQ_TO_READY && it->to != LQ_TO_THROTTLED && k < n && k < room) {
         const struct lq_settle *b = &it[k];
         if (b->fence != it->fence + k || b->to != it->to || b->delay_ms != it->delay_ms ||
@@ -78,7 +87,9 @@ static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sq
     int64_t due_ms;
     if (__builtin_add_overflow(tx->now_ms, LB_MAX(it->delay_ms, 0), &due_ms))
         due_ms = INT64_MAX;
-    int rc = 0;
+    int rc = waits_again(it->to) ? ls_sqlite_hall_name(tx, q, r) : 0;
+    if (rc < 0)
+        return rc;
     switch (it->to) {
     case LQ_TO_COMPLETED:
         rc = ls_sqlite_run_to_ended(tx, q, r, LADE_STATE_COMPLETED, LQ_REASON_NONE);

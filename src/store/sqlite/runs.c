@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sheet.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -169,6 +170,18 @@ static int change(struct ls_sqlite_tx *tx, enum ls_sqlite_sql which, int64_t job
     return ls_sqlite_tx_do(tx, st);
 }
 
+/* n jobs of the run came into its state, or left it. */
+static int count_keys(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                      const struct ls_sqlite_run *r, int64_t n)
+{
+    if (r->key == 0)
+        return 0;
+    if (r->key != LS_SQLITE_COMPANY)
+        return ls_sqlite_key_count(tx, q, r, n);
+    ls_sqlite_hall_count(q, r->state, n);
+    return 0;
+}
+
 int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                       const struct ls_sqlite_run *r, int64_t off, int64_t k)
 {
@@ -189,7 +202,7 @@ int ls_sqlite_run_cut(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     }
     if (q->gated && r->state == LADE_STATE_ACTIVE)
         q->freed += k;
-    int rc = r->key ? ls_sqlite_key_count(tx, q, r, -k) : 0;
+    int rc = count_keys(tx, q, r, -k);
     if (rc < 0)
         return rc;
     if (k == r->n)
@@ -224,8 +237,8 @@ int ls_sqlite_run_add(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
             return weighed;
     }
     int rc = q->events > 0 && tx->quiet == 0 ? ls_sqlite_event_run(tx, q, r) : 0;
-    if (rc == 0 && r->key)
-        rc = ls_sqlite_key_count(tx, q, r, r->n);
+    if (rc == 0)
+        rc = count_keys(tx, q, r, r->n);
     if (rc == 0)
         rc = ls_sqlite_run_of(tx, r->job - 1, &before);
     if (rc < 0)
@@ -262,7 +275,7 @@ void ls_sqlite_run_to_ready(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
 {
     enter(tx, q, r, LADE_STATE_READY);
     r->rank = ls_sqlite_run_rank(r);
-    if (!r->key) /* a key wakes when it is placed */
+    if (r->key <= 0) /* a key wakes when it is placed */
         q->ring += (size_t)r->n;
 }
 
@@ -282,7 +295,7 @@ int ls_sqlite_run_to_front(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     ls_sqlite_run_to_ready(tx, q, r);
     if (rc == 0)
         r->pos = first.pos - r->n;
-    return 0;
+    return r->key > 0 ? ls_sqlite_hall_precede(tx, q, r) : 0;
 }
 
 void ls_sqlite_run_to_due(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,

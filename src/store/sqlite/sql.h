@@ -11,7 +11,7 @@
 #define LS_SQLITE_QUEUE                                                                   \
     "num, paused, next, scheduled, ready, active, retrying, completed, dead, cancelled, " \
     "total_enqueued, total_completed, total_failed, total_dead, name, events, gated, "    \
-    "max_jobs, on_full, max_bytes, bytes"
+    "max_jobs, on_full, max_bytes, bytes, hall, mates"
 
 #define LS_SQLITE_FLOW                                                                \
     "num, id, name, state, steps, nodes, open, failed, siblings, created, finished, " \
@@ -35,7 +35,8 @@
     X(QUEUE_SET,                                                                                   \
       "UPDATE queue SET paused = ?2, next = ?3, scheduled = ?4, ready = ?5, active = ?6, "         \
       "retrying = ?7, completed = ?8, dead = ?9, cancelled = ?10, total_enqueued = ?11, "          \
-      "total_completed = ?12, total_failed = ?13, total_dead = ?14, gated = ?15 WHERE num = ?1")   \
+      "total_completed = ?12, total_failed = ?13, total_dead = ?14, gated = ?15, "                 \
+      "hall = ?16, mates = ?17 WHERE num = ?1")                                                    \
     X(QUEUE_DEL, "DELETE FROM queue WHERE num = ?1")                                               \
     X(QUEUE_NAMES, "SELECT name FROM queue ORDER BY name")                                         \
     X(QUEUE_ALL, "SELECT " LS_SQLITE_QUEUE " FROM queue ORDER BY num")                             \
@@ -219,9 +220,10 @@
     X(DEATH_COUNT, "SELECT q.num, q.name FROM queue q WHERE q.dead <> "                            \
                    "(SELECT coalesce(sum(c.n), 0) FROM dead_class c WHERE c.queue = q.num)")       \
     /* keys */                                                                                     \
-    X(GATE_GET, "SELECT lim, usual, v, free_at, free_until, tat, held FROM gate WHERE queue = ?1") \
+    X(GATE_GET, "SELECT lim, usual, v, free_at, free_until, tat, held, alone, calm "               \
+                "FROM gate WHERE queue = ?1")                                                      \
     X(GATE_SET, "INSERT OR REPLACE INTO gate (queue, lim, usual, v, free_at, free_until, tat, "    \
-                "held) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                   \
+                "held, alone, calm) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")             \
     X(GATE_DEL, "DELETE FROM gate WHERE queue = ?1")                                               \
     X(KEY_GET, "SELECT " LS_SQLITE_KEY " FROM job_key WHERE num = ?1")                             \
     X(KEY_FIND, "SELECT " LS_SQLITE_KEY " FROM job_key WHERE queue = ?1 AND name = ?2")            \
@@ -251,9 +253,23 @@
                 "sum(CASE WHEN state IN (0, 3) THEN n ELSE 0 END), "                               \
                 "sum(CASE WHEN state IN (0, 3) AND flags & 8 THEN n ELSE 0 END), "                 \
                 "sum(CASE WHEN state >= 4 THEN n ELSE 0 END), min(queue), max(queue) "             \
-                "FROM run WHERE key <> 0 GROUP BY key ORDER BY key")                               \
+                "FROM run WHERE key > 0 GROUP BY key ORDER BY key")                                \
     X(RUN_FIRST_OF_KEY, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = 1 AND "    \
                         "rank BETWEEN ?2 AND ?3 ORDER BY rank, pos LIMIT 1")                       \
+    X(KEY_RULED, "SELECT 1 FROM job_key WHERE queue = ?1 AND (lim IS NOT NULL OR paused <> 0 OR "  \
+                 "until > ?2 OR tat > ?2) LIMIT 1")                                                \
+    X(HALL_NEW, "SELECT " LS_SQLITE_RUN " FROM run WHERE job >= (SELECT coalesce(max(job), 0) "    \
+                "FROM run WHERE job <= ?2) AND job + n > ?2 AND queue = ?1 AND state = 1 "         \
+                "AND key = -1 ORDER BY job")                                                       \
+    X(HALL_LEVEL, "SELECT pos FROM run WHERE queue = ?1 AND state = 1 AND rank >= ?2 "             \
+                  "AND level = ?3 ORDER BY rank, pos LIMIT 1")                                     \
+    X(HALL_ACTIVE, "SELECT " LS_SQLITE_RUN " FROM run WHERE queue = ?1 AND state = 2 "             \
+                   "AND key = -1 LIMIT 1")                                                         \
+    X(HALL_SUMS, "SELECT sum(CASE state WHEN 1 THEN n ELSE 0 END), "                               \
+                 "sum(CASE state WHEN 2 THEN n ELSE 0 END), "                                      \
+                 "sum(CASE WHEN state IN (0, 3) THEN n ELSE 0 END) "                               \
+                 "FROM run WHERE queue = ?1 AND key = -1")                                         \
+    X(JOB_BODIES, "SELECT body FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                 \
     /* flows */                                                                                    \
     X(FLOW_ANY, "SELECT 1 FROM flow LIMIT 1")                                                      \
     X(FLOW_GET, "SELECT " LS_SQLITE_FLOW " FROM flow WHERE id = ?1")                               \

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/sqlite_impl.h"
 
@@ -22,7 +23,23 @@ struct ring {
     int64_t bound;
     struct lb_slice bound_name;
     bool has_free; /* jobs without a key */
+    /* What stands first in the hall; n = 0: nothing. */
+    struct ls_sqlite_run hall;
 };
+
+enum whose { NOBODYS, FREE, HALL, HEAD };
+
+static int64_t hall_at(const struct ring *r)
+{
+    return r->hall.n > 0 ? LB_MAX(ls_sqlite_hall_at(&r->hall), r->gate->v) : INT64_MAX;
+}
+
+static int look_at_hall(struct ring *r)
+{
+    r->hall.n = 0;
+    int rc = r->q->hall > 0 ? ls_sqlite_hall_first(r->tx, r->q, &r->hall) : 0;
+    return rc < 0 ? rc : 0;
+}
 
 static int compare_names(struct lb_slice a, struct lb_slice b)
 {
@@ -149,12 +166,16 @@ static int read_ring(struct ring *r, size_t max)
 static int64_t count_turns(const struct ring *r, const struct ls_sqlite_key *k, int64_t stride)
 {
     const struct ls_sqlite_gate *g = r->gate;
+    if (!k && r->hall.n > 0) /* as many as each of those in the hall */
+        return LB_MAX(lq_key_turns(g->free_at, stride, hall_at(r), true), LQ_TURN_JOBS);
     if (!k) {
         int64_t most = lq_key_turns(g->free_at, stride, r->bound, true);
         return r->n > 0 ? LB_MIN(most, lq_key_turns(g->free_at, stride, r->heap[0]->at, true))
                         : most;
     }
     int64_t turns = lq_key_turns(k->at, stride, r->bound, false);
+    if (r->hall.n > 0)
+        turns = LB_MIN(turns, lq_key_turns(k->at, stride, hall_at(r), false));
     if (r->has_free)
         turns = LB_MIN(turns, lq_key_turns(k->at, stride, g->free_at, false));
     for (size_t i = 1; i <= 2 && i < r->n; i++)
@@ -229,12 +250,42 @@ static int serve_head(struct ring *r, int64_t max, ls_sqlite_move_fn move, void 
     return rc;
 }
 
-/* Whether others, not read, may come before whose turn it is. */
-static bool is_behind(const struct ring *r, bool is_free)
+/* All that stands there at one virtual time, as it came. */
+static int serve_hall(struct ring *r, int64_t max, ls_sqlite_move_fn move, void *ctx, int64_t *done)
 {
-    int64_t at = is_free ? r->gate->free_at : r->heap[0]->at;
+    int64_t at = hall_at(r), rank = ls_sqlite_hall_at(&r->hall);
+    int rc = 0;
+    *done = 0;
+    while (rc == 0 && *done < max && r->hall.n > 0 && ls_sqlite_hall_at(&r->hall) == rank) {
+        int64_t k = LB_MIN(r->hall.n, max - *done);
+        rc = move(r->tx, ctx, &r->hall, k);
+        *done += k;
+        if (rc == 0)
+            rc = look_at_hall(r);
+    }
+    if (rc == 0)
+        rc = move(r->tx, ctx, NULL, 0);
+    if (*done > 0)
+        spend(r, at, *done);
+    return rc;
+}
+
+static enum whose find_turn(const struct ring *r)
+{
+    int64_t head = r->n > 0 ? r->heap[0]->at : INT64_MAX, hall = hall_at(r);
+    if (r->has_free && r->gate->free_at <= LB_MIN(head, hall))
+        return FREE;
+    if (r->hall.n > 0 && hall <= head)
+        return HALL;
+    return r->n > 0 ? HEAD : NOBODYS;
+}
+
+/* Whether others, not read, may come before whose turn it is. */
+static bool is_behind(const struct ring *r, enum whose whose)
+{
+    int64_t at = whose == FREE ? r->gate->free_at : whose == HALL ? hall_at(r) : r->heap[0]->at;
     return at > r->bound ||
-           (at == r->bound && !is_free && compare_names(r->heap[0]->name, r->bound_name) > 0);
+           (at == r->bound && whose == HEAD && compare_names(r->heap[0]->name, r->bound_name) > 0);
 }
 
 /* One round of heads. *total: jobs leased. */
@@ -242,13 +293,15 @@ static int go_round(struct ring *r, int64_t max, ls_sqlite_move_fn move, void *c
 {
     int rc = 0;
     *total = 0;
-    while (rc == 0 && *total < max && (r->n > 0 || r->has_free)) {
+    while (rc == 0 && *total < max) {
         int64_t done = 0;
-        bool is_free = r->has_free && (r->n == 0 || r->gate->free_at <= r->heap[0]->at);
-        if (is_behind(r, is_free))
+        enum whose whose = find_turn(r);
+        if (whose == NOBODYS || is_behind(r, whose))
             break;
-        if (is_free)
+        if (whose == FREE)
             rc = serve_free(r, max - *total, move, ctx, &done);
+        else if (whose == HALL)
+            rc = serve_hall(r, max - *total, move, ctx, &done);
         else
             rc = serve_head(r, max - *total, move, ctx, &done);
         *total += done;
@@ -269,6 +322,17 @@ int ls_sqlite_take_turns(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, int
     if (rc == 0)
         rc = ripen(tx, q);
     if (rc < 0 || !r.gate)
+        return rc;
+    if (r.gate->calm_ms == LS_SQLITE_STRICT && q->hall > 0) {
+        /* A limit was set, and who set it is gone, or a handler was told to wait: nothing is taken until all is apart. */
+        rc = ls_sqlite_hall_part(tx, q);
+        if (rc == 0)
+            rc = ls_sqlite_keys_flush(tx);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+    }
+    rc = look_at_hall(&r);
+    if (rc < 0)
         return rc;
     max = LB_MIN(max, lq_queue_room(&r.gate->limit, q->count[LADE_STATE_ACTIVE], r.gate->tat_us,
                                     now_us, &at));
@@ -321,6 +385,9 @@ int ls_sqlite_next_turn(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, int6
     if (rc < 0)
         return rc;
     bool has_free = rc == 0;
+    ring = ring || q->hall > 0;
+    if (q->hall > 0 && g->calm_ms == LS_SQLITE_STRICT) /* the next take goes on taking it apart */
+        next = now_us;
     if (has_free && g->free_until_us > now_us)
         next = LB_MIN(next, g->free_until_us);
     else

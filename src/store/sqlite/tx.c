@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "store/sqlite/events.h"
 #include "store/sqlite/flow_kept.h"
+#include "store/sqlite/hall.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/log.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -39,6 +40,7 @@ void ls_sqlite_tx_fini(struct ls_sqlite_tx *tx)
     lb_map_fini(&tx->queues);
     lb_map_fini(&tx->keys_by_num);
     lb_map_fini(&tx->keys_by_name);
+    ls_sqlite_halls_fini(tx);
     lb_arena_fini(&tx->kept);
     lb_arena_fini(&tx->arena);
 }
@@ -79,6 +81,7 @@ static void leave_queues(struct ls_sqlite_tx *tx)
         q->ring_due = 0;
         q->freed = 0;
     }
+    ls_sqlite_halls_begin(tx);
     tx->keys = NULL;
     tx->list = tx->last = NULL;
     tx->ended = false;
@@ -90,6 +93,7 @@ static void leave_queues(struct ls_sqlite_tx *tx)
 static void forget_all(struct ls_sqlite_tx *tx)
 {
     leave_queues(tx);
+    ls_sqlite_halls_stale(tx);
     for (struct ls_sqlite_queue *q = tx->all; q; q = q->next_kept)
         (void)lb_map_del(&tx->queues, lb_slice_str(q->name));
     if (tx->all_keys)
@@ -150,6 +154,8 @@ static int write_queue(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
     for (size_t t = 0; t < LB_ARRAY_LEN(q->total); t++)
         ls_sqlite_bind(st, ++i, q->total[t]);
     ls_sqlite_bind(st, ++i, q->gated);
+    ls_sqlite_bind(st, ++i, q->hall);
+    ls_sqlite_bind(st, ++i, q->mates);
     return ls_sqlite_tx_do(tx, st);
 }
 
@@ -208,6 +214,7 @@ void ls_sqlite_tx_rollback(struct ls_sqlite_tx *tx)
     }
     ls_sqlite_log_end(tx->db);
     forget_all(tx);
+    ls_sqlite_halls_forget(tx);
 }
 
 void ls_sqlite_tx_ring(struct ls_sqlite_tx *tx)
@@ -245,6 +252,8 @@ void ls_sqlite_queue_read(sqlite3_stmt *st, struct ls_sqlite_queue *q)
     q->bound.block = sqlite3_column_int64(st, i + 4) == LADE_FULL_BLOCK;
     q->bound.max_bytes = sqlite3_column_int64(st, i + 5);
     q->bound.bytes = sqlite3_column_int64(st, i + 6);
+    q->hall = sqlite3_column_int64(st, i + 7);
+    q->mates = sqlite3_column_int64(st, i + 8);
 }
 
 static struct ls_sqlite_queue *touch(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)

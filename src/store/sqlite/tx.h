@@ -31,6 +31,7 @@ struct ls_sqlite_queue {
     char name[LADE_NAME_MAX + 1];
     struct lq_bound bound;       /* its bytes are counted while it has max_bytes */
     bool bytes_dirty;            /* of the open transaction */
+    int64_t hall, mates;         /* hall.h: ready and active jobs of company */
     bool gated;                  /* has or had keys or limits */
     struct ls_sqlite_gate *gate; /* keys.h; NULL = not read */
     /* Of the open transaction. */
@@ -116,6 +117,7 @@ struct ls_sqlite_tx {
     } worker; /* live until then */
 
     struct ls_sqlite_key *all_keys; /* keys.h */
+    struct ls_sqlite_hall *halls;   /* hall.h */
     size_t n_keys;                  /* read since all was forgotten */
     struct lb_map keys_by_num, keys_by_name;
 

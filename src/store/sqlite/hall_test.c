@@ -1,0 +1,242 @@
+/* hall_test.c - jobs of keys in company, as more than one process puts them, and a random history with a check behind each step */
+#include "store/sqlite/hall.h"
+
+#include "queue/job.h"
+#include "support/sqlite_kit.h"
+
+static const char *const lane = "q";
+static const struct lq_lanes lanes = {&lane, 1};
+
+static unsigned draw(unsigned n)
+{
+    static uint32_t x = 2463534242U; /* xorshift (Marsaglia 2003), always the same run */
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return x % n;
+}
+
+static void put(struct lq_store *s, const char *id, const char *key, int level)
+{
+    struct lb_buf b;
+    lade_job_spec spec = {.kind = "k", .priority = 4 - level, .key = {key, strlen(key)}};
+    lb_buf_init(&b);
+    lq_job_encode(&b, &spec, 1700000000000);
+    struct lq_put it = {.queue = "q",
+                        .id = lb_slice_str(id),
+                        .body = lb_buf_slice(&b),
+                        .level = level,
+                        .key = lb_slice_str(key)};
+    assert_int_equal(lq_put(s, &it, 1, &sk.err), 0);
+    assert_int_equal(it.outcome, 0);
+    lb_buf_fini(&b);
+}
+
+static int64_t in_hall(struct lq_store *s)
+{
+    (void)s;
+    sqlite3 *h;
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(h, "SELECT hall FROM queue", -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(st, 0);
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(h);
+    return n;
+}
+
+/* However many processes put jobs of one key, there are no more of it in the hall than two turns. */
+static void many_processes_bring_no_more_of_a_key(void **state)
+{
+    (void)state;
+    char id[32];
+    struct lq_store *first = sk_open(), *second = sk_open();
+    for (int i = 0; i < 3 * LQ_TURN_JOBS; i++) {
+        (void)snprintf(id, sizeof(id), "a%d", i);
+        put(i % 2 ? first : second, id, "A", 4);
+    }
+    for (int k = 0; k < 20; k++) { /* each knows nothing when it comes */
+        struct lq_store *s = sk_open();
+        (void)snprintf(id, sizeof(id), "b%d", k);
+        put(s, id, "A", 4);
+        lq_store_close(s);
+    }
+    assert_in_range(in_hall(first), LQ_TURN_JOBS, 2 * LQ_TURN_JOBS);
+    assert_int_equal(sk_count(first, LADE_STATE_READY), 3 * LQ_TURN_JOBS + 20);
+    assert_int_equal(sk_check(first), 0);
+    lq_store_close(second);
+    lq_store_close(first);
+}
+
+/* Two that put in turns learn from the file what the other put, so both go on bringing jobs. */
+static void processes_count_what_the_others_put(void **state)
+{
+    (void)state;
+    char id[32], key[32];
+    struct lq_store *s[2] = {sk_open(), sk_open()};
+    for (int i = 0; i < 400; i++) {
+        (void)snprintf(id, sizeof(id), "j%d", i);
+        (void)snprintf(key, sizeof(key), "K%d", i % 100);
+        put(s[i % 2], id, key, 4);
+    }
+    assert_int_equal(in_hall(s[0]), 400);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(id, sizeof(id), "x%d", i);
+        put(s[i % 2], id, "K0", 4);
+    }
+    assert_in_range(in_hall(s[0]), 400, 400 + 2 * LQ_TURN_JOBS);
+    assert_int_equal(sk_check(s[0]), 0);
+    lq_store_close(s[1]);
+    lq_store_close(s[0]);
+}
+
+static void settle(struct lq_store *s, const struct lq_leased *j)
+{
+    static const enum lq_to ends[] = {
+        LQ_TO_COMPLETED, LQ_TO_COMPLETED, LQ_TO_COMPLETED, LQ_TO_RETRYING, LQ_TO_SCHEDULED,
+        LQ_TO_READY,     LQ_TO_DEAD,      LQ_TO_CANCELLED, LQ_TO_GONE,     LQ_TO_THROTTLED};
+    struct lq_settle it = {.queue = "q",
+                           .id = lb_slice_of(j->id),
+                           .fence = j->fence,
+                           .delay_ms = (int64_t)draw(3),
+                           .to = ends[draw(LB_ARRAY_LEN(ends))]};
+    assert_int_equal(lq_settle_take(s, &it, 1, NULL, NULL, &sk.err), 0);
+}
+
+static void act(struct lq_store *s, unsigned last)
+{
+    char text[32];
+    int outcome;
+    (void)snprintf(text, sizeof(text), "j%u", draw(last + 1));
+    struct lb_slice id = lb_slice_str(text);
+    enum lade_job_verb verb = (enum lade_job_verb)draw(4);
+    assert_true(s->ops->act(s, "q", verb, &id, 1, &outcome, &sk.err) >= 0);
+}
+
+static void change_limits(struct lq_store *s)
+{
+    static const struct lq_limit some[] = {
+        {0}, {.concurrency = 2}, {.weight = 3}, {.order = LADE_KEY_ORDER_FIFO}};
+    const struct lq_limit *l = &some[draw(LB_ARRAY_LEN(some))];
+    char key[8];
+    (void)snprintf(key, sizeof(key), "K%u", draw(5));
+    if (draw(3) == 0) {
+        assert_int_equal(lq_key_pause(s, "q", lb_slice_str(key), draw(3) == 0, &sk.err), 0);
+        return;
+    }
+    enum lade_limit_scope scope = draw(4) == 0 ? LADE_LIMIT_KEYS : LADE_LIMIT_KEY;
+    assert_int_equal(lq_limit_set(s, "q", scope, lb_slice_str(key), l, &sk.err), 0);
+}
+
+static void lift_limits(struct lq_store *s)
+{
+    struct lq_limit none = {0};
+    char key[16];
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(key, sizeof(key), "K%d", i);
+        assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str(key), &none, &sk.err),
+                         0);
+        assert_int_equal(lq_key_pause(s, "q", lb_slice_str(key), false, &sk.err), 0);
+    }
+    assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEYS, lb_slice_str(key), &none, &sk.err), 0);
+}
+
+static void trim(struct lq_store *s)
+{
+    size_t n = 0;
+    assert_true(s->ops->trim(s, lanes, 100, &n, &sk.err) >= 0);
+}
+
+static int64_t steps;
+
+static int64_t tell_time(void *ctx)
+{
+    (void)ctx;
+    return 1700000000 * LADE_SECOND + steps * 100 * LADE_MILLISECOND;
+}
+
+/* Everything that moves jobs, limits that come and go, and two handles: the file is sound behind each step. */
+static void a_random_history_stays_sound(void **state)
+{
+    (void)state;
+    sk.config.clock = tell_time;
+    struct lq_store *s[2] = {sk_open(), sk_open()};
+    unsigned next = 0;
+    unsigned n_in_hall = 0;
+    assert_int_equal(sk_try_join(s[0], "w", 36000000), 0);
+    for (int step = 0; step < 600; step++) {
+        struct lq_store *one = s[draw(2)];
+        unsigned what = draw(100);
+        steps++;
+        if (what < 45) {
+            char id[32], key[8];
+            (void)snprintf(id, sizeof(id), "j%u", next++);
+            (void)snprintf(key, sizeof(key), "K%u", draw(4) ? draw(5) : 0);
+            put(one, id, key, draw(5) ? 4 : (int)draw(9));
+        } else if (what < 80) {
+            struct lq_take take = {.worker = "w", .lanes = lanes, .max = 1 + draw(20)};
+            struct lq_leased_vec out = {0};
+            assert_true(lq_settle_take(one, NULL, 0, &take, &out, &sk.err) >= 0);
+            for (size_t i = 0; i < out.n; i++) {
+                if (draw(8))
+                    settle(one, &out.job[i]);
+            }
+            lb_arena_fini(&out.arena);
+        } else if (what < 90) {
+            act(one, next);
+        } else if (what < 91) {
+            for (unsigned i = draw(3); i > 0; i--)
+                change_limits(one);
+        } else if (what < 93) {
+            lift_limits(one);
+            trim(one);
+        } else if (what < 97) {
+            trim(one);
+        } else {
+            struct lq_key_row_vec rows = {0};
+            lade_cursor cursor = {0};
+            while (!cursor.done)
+                assert_true(one->ops->key_list(one, "q", &cursor, 3, &rows, &sk.err) >= 0);
+            lb_arena_fini(&rows.arena);
+        }
+        n_in_hall += in_hall(one) > 0;
+        if (step % 5 == 0)
+            assert_int_equal(sk_check(one), 0);
+    }
+    assert_in_range(n_in_hall, 80, 600);
+    lq_store_close(s[1]);
+    lq_store_close(s[0]);
+}
+
+static void a_hall_opens_again_when_the_last_limit_is_gone(void **state)
+{
+    (void)state;
+    char id[32];
+    struct lq_limit l = {.concurrency = 1}, none = {0};
+    struct lq_store *s = sk_open();
+    assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &l, &sk.err), 0);
+    put(s, "one", "B", 4);
+    assert_int_equal(in_hall(s), 0);
+    assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &none, &sk.err), 0);
+    trim(s);
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(id, sizeof(id), "c%d", i);
+        put(s, id, "C", 4);
+    }
+    assert_int_equal(in_hall(s), 5);
+    put(s, "two", "B", 4); /* behind its other one */
+    assert_int_equal(in_hall(s), 5);
+    lq_store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SK_TEST(many_processes_bring_no_more_of_a_key),
+        SK_TEST(processes_count_what_the_others_put),
+        SK_TEST(a_random_history_stays_sound),
+        SK_TEST(a_hall_opens_again_when_the_last_limit_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
