@@ -12,9 +12,6 @@
 #define COMPANY_NS 80000 /* and for all of them */
 #define FRESH_NS   60000 /* how long after their release they are expected */
 
-#define PATIENCE_MIN 20000 /* ns of yielding */
-#define PATIENCE_MAX 200000
-
 /* Pulses: 0 and 1 in turn, and that of the first to come. */
 #define FIRST 2
 
@@ -33,8 +30,8 @@ struct lq_batch_call {
     size_t n;
     lade_err *err;
     int rc;
-    unsigned pulse; /* where it sleeps */
-    _Atomic enum call_state state;
+    unsigned pulse;    /* where it sleeps */
+    atomic_uint state; /* enum call_state */
 };
 
 /* The door while somebody leads and nobody came since; the end of the chain of those who did. */
@@ -196,19 +193,6 @@ static size_t release(const struct group *g, const struct lq_batch_call *me, boo
     return asleep;
 }
 
-/* Whether those who wait for the next commit shall yield, and for how long. */
-static void judge_patience(struct lq_batch *b, size_t others, size_t asleep)
-{
-    if (others == 0)
-        return;
-    int64_t gap = atomic_exchange_explicit(&b->gap, 0, memory_order_relaxed);
-    if (atomic_load_explicit(&b->patience, memory_order_relaxed) > 0)
-        lb_spin_judge(&b->awake, b->released_at, 4 * asleep <= others, gap);
-    b->awake.time = (int32_t)LB_MIN(LB_MAX(2 * b->length, PATIENCE_MIN), PATIENCE_MAX);
-    int patience = lb_spin_wanted(&b->awake, b->released_at) ? (int)lb_spin_time(&b->awake) : 0;
-    atomic_store_explicit(&b->patience, patience, memory_order_relaxed);
-}
-
 /* Who leads next: the oldest that waits, or the oldest that is awake, if its turn comes with the next commit. */
 static struct lq_batch_call *find_heir(const struct lq_batch *b, struct lq_batch_call *newest)
 {
@@ -248,10 +232,9 @@ static void lead(struct lq_batch *b, const struct lq_batch_call *me)
     int64_t began = lb_clock_mono();
     commit_group(b, &g);
     int64_t now = lb_clock_mono();
-    b->length += (now - began - b->length) / 8;
     b->expected = lq_batch_waiting(b) + (int)g.calls;
     b->released_at = now;
-    judge_patience(b, g.calls - 1, release(&g, me, wake));
+    lr_patience_judge(&b->patience, began, now, g.calls - 1, release(&g, me, wake));
     pass_on(b); /* whoever leads next is woken first */
     for (unsigned i = 0; i < LB_ARRAY_LEN(wake); i++) {
         if (wake[i])
@@ -261,43 +244,16 @@ static void lead(struct lq_batch *b, const struct lq_batch_call *me)
 
 /* ---- the others ---- */
 
-static enum call_state look(const struct lq_batch_call *w)
-{
-    return atomic_load_explicit(&w->state, memory_order_acquire);
-}
-
-/* Gives the CPU away until the state changes or it takes too long. */
-static void stay_awake(struct lq_batch *b, const struct lq_batch_call *w)
-{
-    int patience = atomic_load_explicit(&b->patience, memory_order_relaxed);
-    if (patience <= 0)
-        return;
-    if (atomic_fetch_add_explicit(&b->n_awake, 1, memory_order_relaxed) < LQ_BATCH_AWAKE) {
-        int64_t last = lb_clock_mono(), now = last, end = now + patience, gap = 0;
-        while (look(w) == AWAKE && now < end) {
-            lr_yield_turn();
-            lb_spin_yield();
-            now = lb_clock_mono();
-            gap = LB_MAX(gap, now - last);
-            last = now;
-        }
-        /* two at once: one of them is enough */
-        if (gap > atomic_load_explicit(&b->gap, memory_order_relaxed))
-            atomic_store_explicit(&b->gap, gap, memory_order_relaxed);
-    }
-    (void)atomic_fetch_sub_explicit(&b->n_awake, 1, memory_order_relaxed);
-}
-
 /* Until a leader has committed the call, or it shall lead itself: then true. */
 static bool wait_turn(struct lq_batch *b, struct lq_batch_call *w)
 {
-    stay_awake(b, w);
+    lr_patience_wait(&b->patience, &w->state, AWAKE);
     struct lr_pulse *pulse = &b->pulse[w->pulse];
     uint32_t seen = lr_pulse_count(pulse);
-    enum call_state now = AWAKE;
+    unsigned now = AWAKE;
     if (atomic_compare_exchange_strong_explicit(&w->state, &now, ASLEEP, memory_order_acq_rel,
                                                 memory_order_acquire)) {
-        while ((now = look(w)) == ASLEEP) {
+        while ((now = atomic_load_explicit(&w->state, memory_order_acquire)) == ASLEEP) {
             lr_pulse_wait(pulse, seen); /* the store call has its deadline */
             seen = lr_pulse_count(pulse);
         }

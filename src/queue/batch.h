@@ -22,13 +22,12 @@
  * after a commit, and only while trying shows that they come (base/spin.h). Four producers then share one commit instead of
  * committing one and three in turn.
  *
- * Who waits for a commit first gives its CPU away again and again, for up to the length of two commits and only while trying shows
- * that the commits end within that; then it sleeps. So callers in loops need no system call but the yield to wait, and none
- * to wake. Those who sleep for the same commit sleep on one pulse (rt/seam.h), raised once. There are three: the first to come
- * while somebody leads has its own, since it is woken alone, to lead; the others have the two others in turn, commit by commit.
+ * Who waits for a commit first gives its CPU away again and again, and then sleeps (rt/patience.h). Those who sleep for the same
+ * commit sleep on one pulse (rt/seam.h), raised once. There are three: the first to come while somebody leads has its own, since it
+ * is woken alone, to lead; the others have the two others in turn, commit by commit.
  *
  * Bounds: a commit carries at most LQ_BATCH_JOBS jobs unless a single call has more. Callers wait in their own stack
- * frame. At most LQ_BATCH_AWAKE of them yield at once.
+ * frame.
  *
  * Thread safety: lq_batch_put from any number of threads and tasks.
  */
@@ -39,10 +38,9 @@
 
 #include "base/spin.h"
 #include "queue/store.h"
-#include "rt/seam.h"
+#include "rt/patience.h"
 
-#define LQ_BATCH_JOBS  1000
-#define LQ_BATCH_AWAKE 16
+#define LQ_BATCH_JOBS 1000
 
 struct lq_batch_call;
 
@@ -51,18 +49,14 @@ struct lq_batch {
     _Atomic(struct lq_batch_call *) door;
     atomic_uint n_came;  /* ever */
     atomic_uint n_taken; /* by leaders, for a commit, ever */
-    atomic_int n_awake;  /* callers that yield */
-    atomic_int patience; /* ns, for how long they may; written by the leader */
-    _Atomic int64_t gap; /* the longest time for which one of them did not get its CPU back */
-    atomic_uint turn;    /* the pulse of those who come, but for the first: 0, 1 */
+    struct lr_patience patience;
+    atomic_uint turn; /* the pulse of those who come, but for the first: 0, 1 */
     struct lr_pulse pulse[3];
     /* the leader's */
     struct lq_batch_call *oldest, *newest; /* taken in, not committed yet */
     struct lb_spin company;                /* waiting for others */
-    struct lb_spin awake;                  /* letting others yield */
     int expected;                          /* callers that may come back */
     int64_t released_at;                   /* when they were released; lb_clock_mono */
-    int64_t length;                        /* ns, moving average of the commits' */
 };
 
 void lq_batch_init(struct lq_batch *b, struct lq_store *store);

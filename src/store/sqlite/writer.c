@@ -1,6 +1,7 @@
 #include "store/sqlite/writer.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/base.h"
@@ -13,13 +14,19 @@
 #define BEAT_PATIENCE \
     (20 * LADE_MILLISECOND) /* a beat that waits for another process stops no writer */
 
+enum request_state {
+    AWAKE,  /* waits, but not in the pulse */
+    ASLEEP, /* must be woken */
+    LEADS,
+    DONE /* rc is valid, and the frame may be gone */
+};
+
 struct request {
     const struct ls_sqlite_op *op;
     lade_err *err;
     int64_t deadline;
     int rc;
-    bool done, leads; /* guarded by: lock of the writer */
-    struct lr_cond changed;
+    atomic_uint state; /* enum request_state */
     struct lb_list node;
 };
 
@@ -190,21 +197,35 @@ static void let_beat_pass(struct ls_sqlite_writer *w)
         ;
 }
 
-/* With the lock held: the oldest that waits leads next. */
-static void pass_on(struct ls_sqlite_writer *w)
+/* Tells who waits what has come of it; the frame may be gone then. True when it sleeps. */
+static bool tell(struct request *r, enum request_state state)
 {
-    w->led = !lb_list_is_empty(&w->queue);
-    if (!w->led)
-        return;
-    struct request *next = LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node);
-    next->leads = true;
-    lr_cond_wake_one(&next->changed);
+    return atomic_exchange_explicit(&r->state, state, memory_order_acq_rel) == ASLEEP;
 }
 
-/* One round, with the lock held at entry and exit. `self` is no longer in the queue. */
+/* With the lock held: the oldest that waits leads next. True when it sleeps. */
+static bool pass_on(struct ls_sqlite_writer *w)
+{
+    w->led = !lb_list_is_empty(&w->queue);
+    return w->led && tell(LB_CONTAINER_OF(lb_list_pop(&w->queue), struct request, node), LEADS);
+}
+
+/* Ends a round, with the lock held at entry and not at exit. `asleep` of `others` that took part must be woken. */
+static void end_round(struct ls_sqlite_writer *w, int64_t began, size_t others, size_t asleep)
+{
+    others += !lb_list_is_empty(&w->queue);
+    asleep += pass_on(w);
+    lr_patience_judge(&w->patience, began, lb_clock_mono(), others, asleep);
+    lr_mutex_unlock(&w->lock);
+    if (asleep > 0)
+        lr_pulse_raise(&w->told);
+}
+
+/* One round, with the lock held at entry and not at exit. `self` is no longer in the queue. */
 static void lead(struct ls_sqlite_writer *w, struct request *self)
 {
     struct group g = {.r = {self}, .n = 1, .jobs = self->op->jobs};
+    int64_t began = lb_clock_mono();
     if (w->beats > 0)
         let_beat_pass(w);
     lr_mutex_unlock(&w->lock);
@@ -214,24 +235,50 @@ static void lead(struct ls_sqlite_writer *w, struct request *self)
         ls_sqlite_fold_tend(&w->fold, w->tx.s);
     }
     lr_mutex_lock(&w->lock);
-    for (size_t i = 1; i < g.n; i++) {
-        g.r[i]->done = true;
-        lr_cond_wake_one(&g.r[i]->changed);
-    }
-    pass_on(w);
+    size_t asleep = 0;
+    for (size_t i = 1; i < g.n; i++)
+        asleep += tell(g.r[i], DONE);
+    end_round(w, began, g.n - 1, asleep);
 }
 
-/* With the lock held: true when r leads; else a leader has done it. A leader ends in bounded time. */
-static bool wait_turn(struct ls_sqlite_writer *w, struct request *r)
+/* With the lock held: true when r leads; else it is in the queue. */
+static bool come(struct ls_sqlite_writer *w, struct request *r)
 {
     if (!w->led) {
-        w->led = r->leads = true;
+        w->led = true;
         return true;
     }
     lb_list_push_back(&w->queue, &r->node);
-    while (!r->done && !r->leads)
-        (void)lr_cond_wait(&r->changed, &w->lock, LB_FOREVER);
-    return r->leads;
+    return false;
+}
+
+/* Until r leads, then true, or a leader has done it. A leader ends in bounded time. */
+static bool wait_turn(struct ls_sqlite_writer *w, struct request *r)
+{
+    lr_patience_wait(&w->patience, &r->state, AWAKE);
+    uint32_t seen = lr_pulse_count(&w->told);
+    unsigned now = AWAKE;
+    if (atomic_compare_exchange_strong_explicit(&r->state, &now, ASLEEP, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        while ((now = atomic_load_explicit(&r->state, memory_order_acquire)) == ASLEEP) {
+            lr_pulse_wait(&w->told, seen);
+            seen = lr_pulse_count(&w->told);
+        }
+    }
+    return now == LEADS;
+}
+
+/* Without the lock at entry, with it at exit. False: a leader has done it, and the lock is not taken. */
+static bool come_to_lead(struct ls_sqlite_writer *w, struct request *r)
+{
+    lr_mutex_lock(&w->lock);
+    if (come(w, r))
+        return true;
+    lr_mutex_unlock(&w->lock);
+    if (!wait_turn(w, r))
+        return false;
+    lr_mutex_lock(&w->lock);
+    return true;
 }
 
 int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err *err)
@@ -239,30 +286,25 @@ int ls_sqlite_write(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err
     struct ls_sqlite_writer *w = &s->writer;
     struct request r = {
         .op = op, .err = err, .deadline = lb_deadline_in(s->busy_ms * LADE_MILLISECOND)};
-    lr_cond_init(&r.changed);
-    lr_mutex_lock(&w->lock);
-    if (wait_turn(w, &r))
+    if (come_to_lead(w, &r))
         lead(w, &r);
-    lr_mutex_unlock(&w->lock);
-    lr_cond_fini(&r.changed);
     return r.rc;
 }
 
 void ls_sqlite_writer_hold(struct ls_sqlite_writer *w)
 {
     struct request r = {0};
-    lr_cond_init(&r.changed);
-    lr_mutex_lock(&w->lock);
-    LB_CHECK(wait_turn(w, &r));
+    LB_CHECK(come_to_lead(w, &r));
     lr_mutex_unlock(&w->lock);
-    lr_cond_fini(&r.changed);
 }
 
 void ls_sqlite_writer_release(struct ls_sqlite_writer *w)
 {
     lr_mutex_lock(&w->lock);
-    pass_on(w);
+    bool wake = pass_on(w);
     lr_mutex_unlock(&w->lock);
+    if (wake)
+        lr_pulse_raise(&w->told);
 }
 
 void ls_sqlite_writer_beat_begin(struct ls_sqlite_writer *w)

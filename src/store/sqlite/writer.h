@@ -4,7 +4,8 @@
  * SQLite has one writer at a time, and the commit is the dear part. So callers combine: the first to come leads, the
  * others queue behind it. The leader takes the write lock, runs its own op and all that queue up until it is done with them, commits once
  * and hands the results out; the next in the queue leads the next round. No timer and no extra thread: a lone caller
- * pays one mutex, and the busier it is the larger the groups.
+ * pays one mutex, and the busier it is the larger the groups. Whoever waits yields before it sleeps (rt/patience.h), so that a
+ * producer and a worker that come in turn need not be woken.
  *
  * An op is a function of the transaction that may be run again from the start: when one op of a group fails, the group
  * is rolled back and each op gets a transaction of its own, so that one caller's failure is never another's.
@@ -19,6 +20,7 @@
 #define LADE_SQLITE_WRITER_H
 
 #include "base/list.h"
+#include "rt/patience.h"
 #include "rt/seam.h"
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/db.h"
@@ -46,6 +48,8 @@ struct ls_sqlite_writer {
     bool led;             /* guarded by: lock; a leader is at work */
     int beats;            /* guarded by: lock; renews that wait for the write lock */
     struct lr_cond beat_over;
+    struct lr_patience patience; /* of those that wait for a leader */
+    struct lr_pulse told;        /* where they sleep then */
     int64_t
         looked_at; /* when the leader last looked whether the file is still there; lb_clock_mono */
     uint64_t dev, ino; /* what file that is */
