@@ -350,7 +350,9 @@ typedef struct lade_worker_config {
     lade_backoff_fn backoff; /* NULL = the job's own */
     void *backoff_ctx;
     bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT and TSTP alone */
-    bool drain;      /* stop by itself when nothing is ready, scheduled, retrying or active */
+    bool
+        resque_signals; /* as Ruby's Resque: USR1, USR2 and CONT too, QUIT finishes; docs/resque.md */
+    bool drain;         /* stop by itself when nothing is ready, scheduled, retrying or active */
     /* One line about something an operator should know (lost lease, store away, quarantine). NULL = stderr. */
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
@@ -392,6 +394,9 @@ LADE_API LADE_CHECKED int lade_worker_run(lade_worker *w, lade_err *err);
 LADE_API void lade_worker_stop(lade_worker *w);
 /* As TSTP: stop taking work for good but stay up. Any thread; async-signal-safe. */
 LADE_API void lade_worker_quiet(lade_worker *w);
+/* Stops taking work until it is resumed; what runs goes on. Any thread; async-signal-safe. */
+LADE_API void lade_worker_pause(lade_worker *w);
+LADE_API void lade_worker_resume(lade_worker *w);
 
 typedef struct lade_worker_stats {
     /* by outcome; cancelled counts jobs that an operator stopped, too */

@@ -10,11 +10,17 @@
 #include "base/err.h"
 #include "cli/text.h"
 
+const char *cli_url(const struct cli *c)
+{
+    const char *url = c->url ? c->url : getenv("LADE_URL");
+    return url ? url : "";
+}
+
 /* Said, since commands of two namespaces would meet in one file. */
 static void note_no_namespace(const struct cli *c)
 {
-    const char *url = c->url ? c->url : getenv("LADE_URL");
-    bool is_file = !url || !*url || strncmp(url, "sqlite:", 7) == 0 || !strchr(url, ':');
+    const char *url = cli_url(c);
+    bool is_file = !*url || strncmp(url, "sqlite:", 7) == 0 || !strchr(url, ':');
     if (c->namespace_ && is_file)
         cli_note(c,
                  "--namespace %s: without effect, a file has one namespace; give each a --url "

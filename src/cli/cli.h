@@ -111,6 +111,8 @@ void cli_help_command(const struct cli_command *command);
 bool cli_help_noun(const char *noun);
 void cli_help_all(void);
 
+/* --url, or LADE_URL, or "". */
+const char *cli_url(const struct cli *c);
 /* Opens c->q: --url, LADE_URL, or the default of lade_open. A file that is not there is made. */
 LADE_CHECKED int cli_connect(struct cli *c, const lade_options *opts, lade_err *err);
 /* The same for who looks at what is there or acts on it: a file that is not there is a failure, and none is made. */

@@ -20,6 +20,7 @@ struct work {
     int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch, payload_max;
     bool shutdown_given, prefetch_given, drain, no_progress, init, no_scheduler;
     const char *name;
+    const char *signals;            /* whose table; NULL: the URL's */
     const char *kind[HANDLERS_MAX]; /* kind[i] is run by command[i]; NULL until its --exec came */
     const char *command[HANDLERS_MAX];
     size_t n_handlers;
@@ -78,6 +79,16 @@ static int set_executor(void *values, const char *text, lade_err *err)
         return lb_fail(err, LADE_EINVAL, "usage",
                        "--executor: '%.40s' is neither 'thread' nor 'task'", text);
     w->tasks = strcmp(text, "task") == 0;
+    return 0;
+}
+
+static int set_signals(void *values, const char *text, lade_err *err)
+{
+    struct work *w = values;
+    if (strcmp(text, "lade") != 0 && strcmp(text, "resque") != 0)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--signals: '%.40s' is neither 'lade' nor 'resque'", text);
+    w->signals = text;
     return 0;
 }
 
@@ -155,6 +166,9 @@ static const struct cli_opt opts[] = {
     {"executor", 0, CLI_OPT_CALL, 0, "WHAT",
      "what waits for a command: a thread each (thread, default) or a task of the runtime (task)", 0,
      0, set_executor},
+    {"signals", 0, CLI_OPT_CALL, 0, "WHOSE",
+     "what signals mean: lade's (lade) or Resque's (resque, the default with a resque:// store)", 0,
+     0, set_signals},
     {"payload-max", 0, CLI_OPT_SIZE, AT(payload_max), "BYTES",
      "largest payload that is run (default 64 MiB, the most there can be)", 1,
      LADE_PAYLOAD_MAX_HARD, NULL},
@@ -228,6 +242,7 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         .prefetch_max = (int)w->prefetch,
         .drain = w->drain,
         .no_scheduler = w->no_scheduler,
+        .resque_signals = w->signals && strcmp(w->signals, "resque") == 0,
         .executor = w->tasks ? LADE_EXECUTOR_TASK : LADE_EXECUTOR_THREAD,
         .log = cli_progress_log,
         .log_ctx = progress,
@@ -390,6 +405,13 @@ static enum cli_exit run_work(struct cli *c, void *values, char **args, int n_ar
                        w->kind[w->n_handlers - 1]);
     if (c->queue && read_queues(w, c->queue, &err) < 0)
         return cli_complain(&err);
+    if (!w->signals && strncmp(cli_url(c), "resque", 6) == 0)
+        w->signals = "resque";
+    /* One that comes before the worker listens, or after, ends nothing. */
+    if (w->signals && strcmp(w->signals, "resque") == 0) {
+        (void)signal(SIGUSR1, SIG_IGN);
+        (void)signal(SIGUSR2, SIG_IGN);
+    }
     /* A handler that does not read its payload, or a log that nobody reads, must not end the worker. */
     (void)signal(SIGPIPE, SIG_IGN);
     int rc = cli_guard_front(w->init, &err);
@@ -418,10 +440,13 @@ const struct cli_command cli_worker_run = {
         "and 5 s later KILL; exit 0 after TERM is no success. What a handler leaves running in its "
         "process group is killed. TERM or INT stop the worker gently, and so does HUP (the terminal "
         "has closed; there is no configuration to read again); a second TERM or INT, or QUIT, at "
-        "once; TSTP makes it take no more. --queue names queues in strict order, a=3,b=1 with "
-        "weights.",
+        "once; TSTP makes it take no more. On a resque:// store signals mean what they do to Ruby's Resque: QUIT "
+        "finishes what runs, however long, and ends; TERM and INT as above; USR1 breaks off what runs, which fails, and goes on; USR2 "
+        "takes no more, CONT takes again. --queue names queues in strict order, a=3,b=1 with "
+        "weights; there also *, file_*, ?, [ab] and !low, as QUEUES of Resque.",
     .examples = "  lade work --queue images,default --kind wc --exec 'wc -w' -c 8\n"
-                "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain",
+                "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain\n"
+                "  lade work -u resque://localhost -q 'high,*,!bulk' -k Mail::Send -e ./send.sh",
     .opts = opts,
     .n_opts = LB_ARRAY_LEN(opts),
     .size = sizeof(struct work),

@@ -143,8 +143,8 @@ static _Noreturn void run_front(pid_t worker, const sigset_t *watched)
 
 int cli_guard_front(bool wanted, lade_err *err)
 {
-    static const int passed[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP,
-                                 SIGTSTP, SIGTTIN, SIGUSR1, SIGUSR2};
+    static const int passed[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP, SIGTSTP,
+                                 SIGTTIN, SIGUSR1, SIGUSR2, SIGCONT};
 
     sigset_t watched;
     sigset_t before;

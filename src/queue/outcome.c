@@ -12,6 +12,7 @@
  *     RATE_LIMITED   no              ready, first of its key, and the key is paused
  *     timed out, and did not say OK: as RETRY, recorded as timeout
  *     cancelled by the worker's end, and said RETRY: handed back, spends nothing
+ *     broken off by a signal to the worker, and did not say OK: as RETRY
  *     no handler for its kind        scheduled in 10 s, spends nothing
  *     unreadable                     dead (unrecoverable), its bytes stay
  */
@@ -127,6 +128,19 @@ static void settle_timeout(struct lade_job *job, bool abandoned)
                    error);
 }
 
+/* As settle_timeout. */
+static void settle_killed(struct lade_job *job, bool abandoned)
+{
+    static const char text[] = "broken off by a signal to its worker",
+                      deaf[] = "broken off by a signal to its worker; the handler does not stop";
+    struct lb_slice error = lb_slice_str(abandoned ? deaf : text);
+    if (!abandoned && job->error.n > 0)
+        error = lb_buf_slice(&job->error);
+    settle_failure(job, LQ_EVENT_RETRY, abandoned ? policy_delay_ms(job) : retry_delay_ms(job),
+                   error);
+    job->settle.broken_off = true;
+}
+
 static void settle_returned(struct lade_job *job, lade_outcome said)
 {
     struct lq_settle *s = &job->settle;
@@ -168,6 +182,8 @@ static void settle_returned(struct lade_job *job, lade_outcome said)
     }
     if (cancel == LQ_CANCEL_TIMEOUT)
         settle_timeout(job, false);
+    else if (cancel == LQ_CANCEL_KILL)
+        settle_killed(job, false);
     else if (cancel == LQ_CANCEL_SHUTDOWN)
         s->to = LQ_TO_READY;
     else
@@ -189,7 +205,10 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
         settle_returned(job, said);
         break;
     case LQ_ENDING_ABANDONED:
-        settle_timeout(job, true);
+        if (atomic_load_explicit(&job->cancel, memory_order_relaxed) == LQ_CANCEL_KILL)
+            settle_killed(job, true);
+        else
+            settle_timeout(job, true);
         s->took_us = (lb_clock_mono() - job->started_at) / 1000;
         break;
     case LQ_ENDING_UNROUTABLE:
@@ -207,6 +226,7 @@ void lq_outcome_settle(struct lade_job *job, enum lq_ending ending, lade_outcome
         s->to = LQ_TO_READY;
         break;
     }
+    s->broken_off = s->broken_off || (s->to == LQ_TO_READY && job->started_at != 0);
 }
 
 static void quarantine(struct lq_recovery *r, const struct lq_leased *leased, struct lb_slice error,

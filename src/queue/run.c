@@ -1,7 +1,7 @@
 /*
  * run.c - the caller's thread of a worker: decides about time and stopping
  *
- *     RUNNING --TSTP--> QUIET --\
+ *     RUNNING --TSTP--> QUIET --\              (pause and resume go there and back)
  *        |                       TERM, INT, stop()
  *        +-----------------------+--> STOPPING --last handler back--> ENDED
  *                                        |                              ^
@@ -13,12 +13,12 @@
  * cancel_grace it is left behind: its outcome is settled as timed out, its slot counts as stuck and is
  * replaced, and whatever the handler still says is dropped.
  */
-#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "queue/scheduler.h"
+#include "queue/signals.h"
 #include "queue/worker.h"
 
 #define END_GRACE    (500 * LADE_MILLISECOND) /* for handlers to obey, once the worker has to end */
@@ -27,84 +27,6 @@
 #define SETTLE_WAIT  (5 * LADE_SECOND) /* for the store to take the last outcomes */
 #define SETTLE_AWAY  (3 * LADE_SECOND) /* the same when its last trip failed */
 #define LAST_CALLS   LADE_SECOND       /* for the calls under way then, and the sign-off */
-
-/* Signals ---------------------------------------------------------------------------------------------------------- */
-
-#define RUNNING_MAX 64 /* workers of one process that listen to signals */
-
-static _Atomic(struct lade_worker *) listening[RUNNING_MAX];
-static const int handled[] = {SIGTERM, SIGINT, SIGQUIT, SIGTSTP};
-static struct sigaction before[LB_ARRAY_LEN(handled)];
-static struct lr_mutex signals_lock = LR_MUTEX_INIT; /* guards before and n_listening */
-static int n_listening;
-
-void lade_worker_stop(lade_worker *w)
-{
-    if (!w)
-        return;
-    (void)atomic_fetch_add(&w->stops, 1);
-    lr_event_raise(&w->control);
-}
-
-void lade_worker_quiet(lade_worker *w)
-{
-    if (!w)
-        return;
-    (void)atomic_fetch_add(&w->quiets, 1);
-    lr_event_raise(&w->control);
-}
-
-static void on_signal(int signo)
-{
-    for (size_t i = 0; i < RUNNING_MAX; i++) {
-        struct lade_worker *w = atomic_load(&listening[i]);
-        if (!w)
-            continue;
-        if (signo == SIGTSTP)
-            lade_worker_quiet(w);
-        else
-            lade_worker_stop(w);
-        if (signo == SIGQUIT)
-            lade_worker_stop(w);
-    }
-}
-
-static int listen_to_signals(struct lade_worker *w, lade_err *err)
-{
-    int rc = -1;
-    lr_mutex_lock(&signals_lock);
-    for (size_t i = 0; i < RUNNING_MAX && rc < 0; i++) {
-        struct lade_worker *none = NULL;
-        if (atomic_compare_exchange_strong(&listening[i], &none, w))
-            rc = 0;
-    }
-    if (rc == 0 && n_listening++ == 0) {
-        struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-        (void)sigfillset(&sa.sa_mask);
-        for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
-            (void)sigaction(handled[i], &sa, &before[i]);
-    }
-    lr_mutex_unlock(&signals_lock);
-    if (rc < 0)
-        return lb_fail(err, LADE_EINVAL, "worker",
-                       "more than %d workers of one process handle signals; set no_signals",
-                       RUNNING_MAX);
-    return 0;
-}
-
-static void forget_signals(struct lade_worker *w)
-{
-    lr_mutex_lock(&signals_lock);
-    for (size_t i = 0; i < RUNNING_MAX; i++) {
-        struct lade_worker *self = w;
-        (void)atomic_compare_exchange_strong(&listening[i], &self, NULL);
-    }
-    if (--n_listening == 0) {
-        for (size_t i = 0; i < LB_ARRAY_LEN(handled); i++)
-            (void)sigaction(handled[i], &before[i], NULL);
-    }
-    lr_mutex_unlock(&signals_lock);
-}
 
 /* Time ------------------------------------------------------------------------------------------------------------- */
 
@@ -116,6 +38,7 @@ struct control {
     int64_t
         settle_at; /* when to give up on the store; LB_FOREVER until all handlers are accounted for */
     bool ring;     /* the fetch thread waits in the store and must hear */
+    int kills;     /* orders to break off what runs, so far carried out */
 };
 
 /* running -> done although the handler still runs, unless it is just back. Under the lock. */
@@ -161,6 +84,23 @@ static int64_t check_deadlines(struct control *c, int64_t now)
         next = LB_MIN(next, at);
     }
     return next;
+}
+
+/* Breaks off what runs. Under the lock. */
+static void obey_kills(struct control *c, int64_t now)
+{
+    struct lade_worker *w = c->w;
+    int kills = atomic_load(&w->kills);
+    if (kills == c->kills)
+        return;
+    c->kills = kills;
+    lb_list_each (it, &w->running) {
+        struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
+        if (atomic_load(&job->stage) != LQ_STAGE_STARTED || job->abandon_at != 0)
+            continue;
+        lq_job_cancel(job, LQ_CANCEL_KILL);
+        job->abandon_at = now + w->cancel_grace;
+    }
 }
 
 /* A lease older than its length is lost, whatever the store would say by now. Under the lock. */
@@ -224,14 +164,17 @@ static int64_t advance_phase(struct control *c, int64_t now)
 {
     struct lade_worker *w = c->w;
     int stops = atomic_load(&w->stops);
-    if (atomic_load(&w->quiets) > 0 && w->phase == LQ_PHASE_RUNNING) {
-        w->phase = LQ_PHASE_QUIET;
+    bool quiet = atomic_load(&w->quiets) > 0 || atomic_load(&w->paused);
+    if (w->phase < LQ_PHASE_STOPPING && quiet != (w->phase == LQ_PHASE_QUIET)) {
+        w->phase = quiet ? LQ_PHASE_QUIET : LQ_PHASE_RUNNING;
         c->ring = lq_worker_wake_fetch(w) || c->ring;
     }
-    if (stops > 0 && w->phase < LQ_PHASE_STOPPING) {
+    if ((stops > 0 || atomic_load(&w->finish)) && w->phase < LQ_PHASE_STOPPING) {
         w->phase = LQ_PHASE_STOPPING;
-        c->stop_at = now + w->shutdown_timeout;
+        c->stop_at = LB_FOREVER;
     }
+    if (stops > 0 && c->stop_at == LB_FOREVER)
+        c->stop_at = now + w->shutdown_timeout;
     if (w->phase < LQ_PHASE_STOPPING)
         return LB_FOREVER;
     hand_back_queued(c);
@@ -277,6 +220,7 @@ static bool look(struct control *c, int64_t *next)
     c->ring = false;
     lr_mutex_lock(&w->lock);
     int64_t now = lb_clock_mono();
+    obey_kills(c, now);
     *next = check_deadlines(c, now);
     *next = LB_MIN(*next, check_lease(c, now, &lost));
     *next = LB_MIN(*next, check_slots(c, now));
@@ -371,7 +315,7 @@ static bool claim(struct lade_worker *w)
 static int start(struct lade_worker *w, lade_err *err)
 {
     /* before it registers: who sees the worker in a listing may signal it, and PID 1 has no default action (C-015) */
-    int rc = w->no_signals ? 0 : listen_to_signals(w, err);
+    int rc = w->no_signals ? 0 : lq_signals_listen(w, err);
     if (rc < 0)
         return rc;
     lq_scheduler_allow(w->scheduler);
@@ -379,7 +323,7 @@ static int start(struct lade_worker *w, lade_err *err)
     if (rc >= 0 || is_transient(rc))
         rc = start_threads(w, err);
     if (rc < 0 && !w->no_signals)
-        forget_signals(w);
+        lq_signals_forget(w);
     return rc;
 }
 
@@ -418,6 +362,6 @@ int lade_worker_run(lade_worker *w, lade_err *err)
     lq_worker_tend_retired(w);
     lq_store_hurry(w->q->store, 0);
     if (!w->no_signals)
-        forget_signals(w);
+        lq_signals_forget(w);
     return 0;
 }

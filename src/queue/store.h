@@ -259,6 +259,7 @@ struct lq_settle {
         *death;      /* DEAD; NULL: the class is named as the reason, so it is of a kill */
     bool failed;     /* counts into total_failed */
     bool unroutable; /* SCHEDULED because no handler here knows its kind */
+    bool broken_off; /* its handler ran, and the worker stopped it */
     /* For the queue's stream of events, when it has one: what the store cannot know. All may be empty. */
     uint32_t attempt;
     int64_t took_us;

@@ -311,6 +311,7 @@ static int copy_config(lade_worker *w, const lade_worker_config *c)
     w->backoff = c->backoff;
     w->backoff_ctx = c->backoff_ctx;
     w->no_signals = c->no_signals;
+    w->resque_signals = c->resque_signals;
     w->drain = c->drain;
     w->executor = c->executor;
     w->log = c->log ? c->log : log_to_stderr;

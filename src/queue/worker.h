@@ -50,7 +50,8 @@ enum lq_cancel {
     LQ_CANCEL_TIMEOUT = 1,
     LQ_CANCEL_OPERATOR = 2,
     LQ_CANCEL_LOST = 3, /* the lease is not ours any more */
-    LQ_CANCEL_SHUTDOWN = 4
+    LQ_CANCEL_SHUTDOWN = 4,
+    LQ_CANCEL_KILL = 5 /* a signal to the worker breaks off what it runs */
 };
 
 enum lq_place {
@@ -162,7 +163,7 @@ struct lade_worker {
     char name[LADE_NAME_MAX + 1];
     lade_backoff_fn backoff;
     void *backoff_ctx;
-    bool no_signals, drain;
+    bool no_signals, resque_signals, drain;
     enum lade_executor executor;
     bool holds_tasks; /* the runtime is there for this worker's slots */
     void (*log)(void *ctx, const char *line);
@@ -174,7 +175,9 @@ struct lade_worker {
 
     struct lr_event
         control; /* raised for run.c: a signal, a stop, an earlier deadline, the end of the work */
-    _Atomic int stops, quiets; /* requests so far; written by signal handlers */
+    _Atomic int stops, quiets, kills; /* requests so far; written by signal handlers */
+    _Atomic bool paused,
+        finish; /* the same; finish: stop when what runs is done, however long it takes */
 
     struct lr_mutex lock; /* guards all that follows */
     enum lq_phase phase;

@@ -68,6 +68,28 @@ void rq_failure_write(struct lb_buf *out, const struct rq_failure *f)
     lb_buf_add_byte(out, '}');
 }
 
+bool rq_failure_read(struct rq_failure_raw *out, struct lb_slice entry)
+{
+    *out = (struct rq_failure_raw){0};
+
+    const struct {
+        const char *name;
+        struct lb_slice *at;
+    } members[] = {{"failed_at", &out->failed_at}, {"payload", &out->payload},
+                   {"exception", &out->exception}, {"error", &out->error},
+                   {"worker", &out->worker},       {"queue", &out->queue}};
+    struct rq_json r = rq_json(entry);
+    if (!rq_json_enter(&r, '{'))
+        return false;
+    while (rq_json_next(&r, '}')) {
+        struct lb_slice name = rq_json_name(&r), value = rq_json_value(&r);
+        for (size_t i = 0; !r.bad && i < LB_ARRAY_LEN(members); i++)
+            if (rq_json_is(name, members[i].name))
+                *members[i].at = value;
+    }
+    return rq_json_done(&r);
+}
+
 void rq_working_write(struct lb_buf *out, struct lb_slice queue, int64_t run_at,
                       struct lb_slice payload)
 {

@@ -36,6 +36,14 @@ struct rq_failure {
 /* Appends the entry, in Ruby's order of members. Out of memory shows in out->failed. */
 void rq_failure_write(struct lb_buf *out, const struct rq_failure *f);
 
+/* Members of an entry, as they stand: with their quotes. {NULL, 0} = not there. */
+struct rq_failure_raw {
+    struct lb_slice failed_at, payload, exception, error, worker, queue;
+};
+
+/* False when the entry is no object of JSON. */
+bool rq_failure_read(struct rq_failure_raw *out, struct lb_slice entry);
+
 /* Appends what worker:<id> holds: {"queue":...,"run_at":...,"payload":...}. payload is JSON. */
 void rq_working_write(struct lb_buf *out, struct lb_slice queue, int64_t run_at,
                       struct lb_slice payload);

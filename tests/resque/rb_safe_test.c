@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "support/cert.h"
 
 #define QUICK "--workers", "2", "--jobs", "20", "--no-idle"
 
@@ -201,38 +202,6 @@ static void ps_does_not_show_the_password(void **state)
     ts_proc_kill(&p);
 }
 
-/* A self-signed certificate for 127.0.0.1 in the kit's folder. */
-static void make_certificate(char cert[200], char key[200])
-{
-    struct ts_proc p;
-    (void)snprintf(cert, 200, "%s/cert.pem", kit_dir());
-    (void)snprintf(key, 200, "%s/key.pem", kit_dir());
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:P-256",
-                                "-nodes",
-                                "-keyout",
-                                key,
-                                "-out",
-                                cert,
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=lade",
-                                "-addext",
-                                "subjectAltName=IP:127.0.0.1",
-                                NULL};
-    char log[200];
-    (void)snprintf(log, sizeof(log), "%s/openssl", kit_dir());
-    assert_true(ts_proc_start(&p, argv, NULL, log));
-    assert_true(ts_proc_wait(&p, INT64_C(60) * 1000000000));
-    assert_int_equal(ts_proc_code(&p), 0);
-}
-
 /* resque B30: with a client certificate too, which the server asks for. */
 static void tls_is_checked_unless_told_otherwise(void **state)
 {
@@ -240,8 +209,12 @@ static void tls_is_checked_unless_told_otherwise(void **state)
     struct cli_run r = {0};
     char cert[200];
     char key[200];
+    char log[200];
     char url[64];
-    make_certificate(cert, key);
+    (void)snprintf(cert, sizeof(cert), "%s/cert.pem", kit_dir());
+    (void)snprintf(key, sizeof(key), "%s/key.pem", kit_dir());
+    (void)snprintf(log, sizeof(log), "%s/openssl", kit_dir());
+    assert_true(ts_cert_make(cert, key, log));
     ts_redis_stop(&kit_redis);
     const char *const args[] = {"--tls-cert-file",
                                 cert,

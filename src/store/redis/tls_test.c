@@ -11,39 +11,12 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "support/proc.h"
+#include "support/cert.h"
 #include "support/redis_server.h"
 
 static struct ts_redis server;
 static struct ts_tmpdir dir;
 static char cert[128], key[128], wrong[128];
-
-static bool make_cert(const char *cert_path, const char *key_path, const char *names)
-{
-    struct ts_proc p;
-    char log[128];
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:prime256v1",
-                                "-nodes",
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=lade test",
-                                "-addext",
-                                names,
-                                "-keyout",
-                                key_path,
-                                "-out",
-                                cert_path,
-                                NULL};
-    return ts_proc_start(&p, argv, NULL, ts_tmpdir_path(&dir, "openssl.log", log, sizeof(log))) &&
-           ts_proc_wait(&p, 20 * LADE_SECOND) && ts_proc_code(&p) == 0;
-}
 
 static void open_tls(struct rig *r, const char *host, const char *options)
 {
@@ -222,8 +195,9 @@ static int start_server(void **state)
     (void)ts_tmpdir_path(&dir, "key.pem", key, sizeof(key));
     (void)ts_tmpdir_path(&dir, "wrong.pem", wrong, sizeof(wrong));
     (void)ts_tmpdir_path(&dir, "wrong-key.pem", wrong_key, sizeof(wrong_key));
-    const char *const names = "subjectAltName=IP:127.0.0.1,DNS:localhost";
-    if (!make_cert(cert, key, names) || !make_cert(wrong, wrong_key, names))
+    char log[128];
+    (void)ts_tmpdir_path(&dir, "openssl.log", log, sizeof(log));
+    if (!ts_cert_make(cert, key, log) || !ts_cert_make(wrong, wrong_key, log))
         return -1;
     const char *const all[] = {"--tls-cert-file",    cert, "--tls-key-file", key,
                                "--tls-ca-cert-file", cert};

@@ -1,5 +1,5 @@
 /*
- * op_resque_delay.c - jobs of resque-scheduler's that are due go to their queues: lua/delayed.lua, lua/promote.lua
+ * op_resque_delay.c - jobs of resque-scheduler's that are due go to their queues: lua/delayed.lua, lua/move.lua
  *
  * Ruby's scheduler decides who does it by a lock that it renews as long as it lives, and runs hooks of Ruby classes on the way. Whoever
  * holds that lock is left to do it. When nobody does, it is taken for as long as the move lasts: two calls, since an entry is made of
@@ -15,102 +15,79 @@
 #include "resque/resque_delayed.h"
 #include "resque/resque_failure.h"
 #include "store/resque/resque_inner.h"
+#include "store/resque/resque_move.h"
 
 #define LOCK_MS   "10000"
 #define ELSEWHERE INT64_C(5000) /* ms, Ruby's poll: when to look again at what another is to move */
 #define DUE_MAX   1000
-
-struct item {
-    struct lb_slice at, item; /* of the reply; copied */
-    size_t queue, n_queue, entry, n_entry;
-};
 
 struct promote {
     struct ls_resque_store *s;
     size_t max;
     char lock[RQ_NAMESPACE_MAX + sizeof(RQ_KEY_MASTER_LOCK) + 2], value[160];
     struct lb_arena arena;
-    struct item *item;
+    struct ls_resque_move *move;
     size_t n;
-    struct lb_buf texts;
 };
-
-static void add_head(struct ls_redis_cmd *cmd, const struct promote *p)
-{
-    ls_redis_arg(cmd, p->s->keys.prefix, p->s->keys.n);
-    ls_redis_arg_str(cmd, p->lock);
-    ls_redis_arg_str(cmd, p->value);
-}
 
 static void encode_delayed(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct promote *p = ctx;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_DELAYED, 0, 5);
-    add_head(cmd, p);
+    ls_redis_arg(cmd, p->s->keys.prefix, p->s->keys.n);
+    ls_redis_arg_str(cmd, p->lock);
+    ls_redis_arg_str(cmd, p->value);
     ls_redis_arg_str(cmd, LOCK_MS);
     ls_redis_arg_u64(cmd, p->max);
     ls_redis_cmd_end(cmd);
 }
 
-static void encode_promote(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
-{
-    const struct promote *p = ctx;
-    const uint8_t *text = p->texts.p;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_RESQUE_LUA_PROMOTE, 0, 4 + 4 * p->n);
-    add_head(cmd, p);
-    ls_redis_arg_str(cmd, p->s->multi ? "1" : "0");
-    for (size_t i = 0; i < p->n; i++) {
-        const struct item *it = &p->item[i];
-        ls_redis_arg_slice(cmd, it->at);
-        ls_redis_arg_slice(cmd, it->item);
-        ls_redis_arg(cmd, text + it->queue, it->n_queue);
-        ls_redis_arg(cmd, text + it->entry, it->n_entry);
-    }
-    ls_redis_cmd_end(cmd);
-}
-
 /* An item that is no job ends in the failed list, as an entry of a queue does. */
-static void write_failure(struct promote *p, struct item *it, const char *why)
+static void write_failure(const struct promote *p, struct lb_buf *out, struct lb_slice at,
+                          struct lb_slice item, const char *why)
 {
     struct lb_buf text, id;
     lb_buf_init(&text);
     lb_buf_init(&id);
-    lb_buf_add_fmt(&text, "delayed:%.*s: %s", (int)it->at.n, (const char *)it->at.p, why);
+    lb_buf_add_fmt(&text, "delayed:%.*s: %s", (int)at.n, (const char *)at.p, why);
     rq_id_write(&id, &p->s->host, getpid(), 0, lb_slice_str("delayed"));
     struct rq_failure f = {.failed_at = lb_clock_wall() / LADE_SECOND,
-                           .payload = it->item,
+                           .payload = item,
                            .exception = "ArgumentError",
                            .error = lb_buf_slice(&text),
                            .worker = lb_buf_slice(&id),
                            .queue = lb_slice_str("delayed")};
-    it->queue = it->entry = p->texts.n;
-    it->n_queue = 0;
-    rq_failure_write(&p->texts, &f);
-    it->n_entry = p->texts.n - it->entry;
-    p->texts.failed = p->texts.failed || text.failed || id.failed;
+    rq_failure_write(out, &f);
+    out->failed = out->failed || text.failed || id.failed;
     lb_buf_fini(&text);
     lb_buf_fini(&id);
 }
 
-static void write_item(struct promote *p, struct item *it)
+/* False when out of memory. */
+static bool plan(struct promote *p, struct ls_resque_move *m, struct lb_slice at,
+                 struct lb_slice item)
 {
-    struct lb_buf queue, entry;
+    struct lb_buf queue, entry, list;
     lb_buf_init(&queue);
     lb_buf_init(&entry);
-    const char *why = rq_delayed_read(&entry, &queue, it->item);
+    lb_buf_init(&list);
+    const char *why = rq_delayed_read(&entry, &queue, item);
     if (why) {
-        write_failure(p, it, why);
-    } else {
-        it->queue = p->texts.n;
-        lb_buf_add(&p->texts, queue.p, queue.n);
-        it->entry = p->texts.n;
-        lb_buf_add(&p->texts, entry.p, entry.n);
-        it->n_queue = queue.n;
-        it->n_entry = entry.n;
+        lb_buf_clear(&queue);
+        lb_buf_clear(&entry);
+        write_failure(p, &entry, at, item, why);
     }
-    p->texts.failed = p->texts.failed || queue.failed || entry.failed;
+    lb_buf_add_str(&list, "delayed:");
+    lb_buf_add(&list, at.p, at.n);
+    bool kept = !queue.failed && !entry.failed && !list.failed &&
+                ls_resque_keep(&p->arena, lb_buf_slice(&list), &m->list) &&
+                ls_resque_keep(&p->arena, item, &m->value) &&
+                ls_resque_keep(&p->arena, lb_buf_slice(&queue), &m->queue) &&
+                ls_resque_keep(&p->arena, lb_buf_slice(&entry), &m->entry);
     lb_buf_fini(&queue);
     lb_buf_fini(&entry);
+    lb_buf_fini(&list);
+    return kept;
 }
 
 /* LADE_EMPTY: nothing is to be moved by us now; *next_ms says when. */
@@ -127,21 +104,15 @@ static int read_delayed(struct promote *p, struct ls_redis_conn *c, int64_t *nex
     if (elsewhere || n == 0)
         return LADE_EMPTY;
     *next_ms = 0;
-    p->item = lb_arena_alloc(&p->arena, n * sizeof(*p->item));
-    if (!p->item)
+    p->move = lb_arena_alloc(&p->arena, n * sizeof(*p->move));
+    if (!p->move)
         return lb_fail_nomem(err, "promote");
-    for (size_t i = 0; i < n; i++) {
+    for (; p->n < n && !cur.bad; p->n++) {
         (void)ls_redis_read_array(&cur);
         struct lb_slice at = ls_redis_read_bytes(&cur), item = ls_redis_read_bytes(&cur);
-        p->item[i] = (struct item){.at = lb_slice_of(lb_arena_copy(&p->arena, at.p, at.n)),
-                                   .item = lb_slice_of(lb_arena_copy(&p->arena, item.p, item.n))};
-        if (!p->item[i].at.p || !p->item[i].item.p)
+        if (!plan(p, &p->move[p->n], at, item))
             return lb_fail_nomem(err, "promote");
-        write_item(p, &p->item[i]);
     }
-    p->n = n;
-    if (p->texts.failed)
-        return lb_fail_nomem(err, "promote");
     return cur.bad ? ls_redis_conn_fail_reply(c, "promote", err) : 0;
 }
 
@@ -155,13 +126,8 @@ static int promote(struct promote *p, size_t *n, int64_t *next_ms, lade_err *err
         rc = read_delayed(p, c, next_ms, err);
     if (rc != 0)
         return rc;
-    ask.encode = encode_promote;
-    rc = ls_resque_ask(p->s, link, &ask, 1, &c, err);
-    if (rc < 0)
-        return rc;
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-    *n = (size_t)ls_redis_read_int(&cur);
-    return cur.bad ? ls_redis_conn_fail_reply(c, "promote", err) : 0;
+    struct ls_resque_moves all = {p->s, p->lock, p->value, p->move, p->n};
+    return ls_resque_move(&all, NULL, n, err);
 }
 
 int ls_resque_promote_due(struct ls_resque_store *s, size_t max, size_t *n, int64_t *next_ms,
@@ -173,12 +139,10 @@ int ls_resque_promote_due(struct ls_resque_store *s, size_t max, size_t *n, int6
     (void)snprintf(p.lock, sizeof(p.lock), "%s" RQ_KEY_MASTER_LOCK, prefix);
     (void)snprintf(p.value, sizeof(p.value), "%s:%lld", s->host.name, (long long)getpid());
     lb_arena_init(&p.arena);
-    lb_buf_init(&p.texts);
     lr_mutex_lock(&s->admin.lock);
     int rc = promote(&p, n, next_ms, err);
     lr_mutex_unlock(&s->admin.lock);
     lb_arena_fini(&p.arena);
-    lb_buf_fini(&p.texts);
     return LB_MIN(rc, 0);
 }
 

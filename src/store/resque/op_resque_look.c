@@ -85,9 +85,9 @@ static bool serves(struct lb_slice list, const char *queue)
     return rq_queues_find(name, n, queue) != SIZE_MAX;
 }
 
-int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *out, lade_err *err)
+int ls_resque_count_waiting(struct ls_resque_store *s, const char *queue, lade_queue_info *out,
+                            lade_err *err)
 {
-    struct ls_resque_store *s = ls_resque_of(base);
     struct look_call l = {s, queue, NULL};
     struct ls_resque_ask ask = {encode_look, &l, "count", false};
     struct ls_redis_conn *c;
@@ -113,6 +113,25 @@ int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *o
     }
     lr_mutex_unlock(&s->admin.lock);
     return rc;
+}
+
+int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *out, lade_err *err)
+{
+    struct ls_resque_store *s = ls_resque_of(base);
+    lade_queue_info info = {0};
+    int rc = ls_resque_count_waiting(s, queue, &info, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(info.name, sizeof(info.name), "%s", queue);
+    lr_mutex_lock(&s->admin.lock);
+    int found = ls_resque_count_found(s, queue, &info, err);
+    lr_mutex_unlock(&s->admin.lock);
+    if (found < 0)
+        return found;
+    if (rc == LADE_NOT_FOUND && info.count[LADE_STATE_DEAD] + info.count[LADE_STATE_SCHEDULED] == 0)
+        return rc;
+    *out = info;
+    return 0;
 }
 
 /* "name\nqueues\nconcurrency\nstarted", as renew writes it. */

@@ -39,7 +39,8 @@ static const char *exception_of(const struct lq_settle *it)
 {
     if (it->to == LQ_TO_SCHEDULED)
         return it->unroutable ? "NameError" : "Lade::Unsupported";
-    return it->reason == LQ_REASON_QUARANTINED ? RQ_DIRTY_EXIT : "Lade::JobFailed";
+    return it->reason == LQ_REASON_QUARANTINED || it->broken_off ? RQ_DIRTY_EXIT
+                                                                 : "Lade::JobFailed";
 }
 
 static void add_error(struct lb_buf *out, const struct lq_settle *it)
@@ -49,6 +50,8 @@ static void add_error(struct lb_buf *out, const struct lq_settle *it)
         lb_buf_add(out, it->kind.p, it->kind.n);
     } else if (it->to == LQ_TO_SCHEDULED) {
         lb_buf_add_str(out, "snooze: the resque store cannot run a job later");
+    } else if (it->to == LQ_TO_READY) {
+        lb_buf_add_str(out, RQ_STILL_PROCESSED);
     } else if (it->reason == LQ_REASON_QUARANTINED) {
         lb_buf_add_str(out, "the job has killed every worker that ran it, once too often");
     } else if (it->error.n > 0) {
@@ -79,6 +82,8 @@ static void add_settle(struct ls_resque_pieces *p, const struct lq_settle *it,
         piece->action = 'c';
         return;
     case LQ_TO_READY:
+        if (p->s->strict && it->broken_off) /* as Ruby: it is run at most once */
+            break;
         piece->action = 'h';
         lb_buf_add(&p->texts, it->history.p, it->history.n);
         piece->n_after = it->history.n;

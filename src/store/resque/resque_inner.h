@@ -41,7 +41,8 @@ enum ls_resque_lua {
     LS_RESQUE_LUA_LOOK,
     LS_RESQUE_LUA_PRUNE,
     LS_RESQUE_LUA_DELAYED,
-    LS_RESQUE_LUA_PROMOTE,
+    LS_RESQUE_LUA_MOVE,
+    LS_RESQUE_LUA_FIND,
     LS_RESQUE_N_LUA
 };
 
@@ -197,6 +198,22 @@ int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *o
 int ls_resque_list_workers(struct lq_store *base, struct lb_arena *arena, lade_worker_info **out,
                            size_t *n, lade_err *err);
 int ls_resque_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
+/* Ready and active alone; of delayed and failed jobs, the admin link being locked. */
+int ls_resque_count_waiting(struct ls_resque_store *s, const char *queue, lade_queue_info *out,
+                            lade_err *err);
+int ls_resque_count_found(struct ls_resque_store *s, const char *queue, lade_queue_info *info,
+                          lade_err *err);
+/* Of what is delayed (scheduled) and what has failed (dead): op_resque_jobs.c. */
+int ls_resque_get(struct lq_store *base, const char *queue, struct lb_slice id,
+                  struct lq_row_vec *out, lade_err *err);
+int ls_resque_list(struct lq_store *base, const char *queue, enum lade_state state,
+                   lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
+int ls_resque_act(struct lq_store *base, const char *queue, enum lade_job_verb verb,
+                  const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
+int ls_resque_purge(struct lq_store *base, const char *queue, enum lade_state state, size_t max,
+                    size_t *n, lade_err *err);
+int ls_resque_redrive(struct lq_store *base, const char *queue, size_t max, size_t *n,
+                      lade_err *err);
 
 /* Entries that a take or a reclaim brought, before they are jobs. */
 struct ls_resque_held {
@@ -248,13 +265,12 @@ LADE_CHECKED int ls_resque_adopt(struct ls_resque_store *s, struct ls_resque_wor
                                  struct lq_leased_vec *out, lade_err *err);
 
 /* resque_refuse.c: what Resque has no place for. */
-#define LS_RESQUE_REFUSED_OPS                                                                  \
-    .note = ls_resque_no_note, .results = ls_resque_no_results, .watch = ls_resque_no_watch,   \
-    .unwatch = ls_resque_no_unwatch, .say = ls_resque_no_say, .words = ls_resque_no_words,     \
-    .events_set = ls_resque_no_events_set, .events_get = ls_resque_no_events_get,              \
-    .event_read = ls_resque_no_event_read, .get = ls_resque_no_get, .list = ls_resque_no_list, \
-    .act = ls_resque_no_act, .purge = ls_resque_no_purge, .redrive = ls_resque_no_redrive,     \
-    .pause = ls_resque_no_pause, .forget = ls_resque_no_forget, .trim = ls_resque_trim
+#define LS_RESQUE_REFUSED_OPS                                                                \
+    .note = ls_resque_no_note, .results = ls_resque_no_results, .watch = ls_resque_no_watch, \
+    .unwatch = ls_resque_no_unwatch, .say = ls_resque_no_say, .words = ls_resque_no_words,   \
+    .events_set = ls_resque_no_events_set, .events_get = ls_resque_no_events_get,            \
+    .event_read = ls_resque_no_event_read, .pause = ls_resque_no_pause,                      \
+    .forget = ls_resque_no_forget
 int ls_resque_no_note(struct lq_store *s, struct lq_note *it, size_t n, lade_err *err);
 int ls_resque_no_results(struct lq_store *s, const char *queue, const struct lb_slice *id, size_t n,
                          struct lb_arena *arena, struct lq_result *out, lade_err *err);
@@ -269,16 +285,6 @@ int ls_resque_no_events_get(struct lq_store *s, const char *queue, lade_events_i
                             lade_err *err);
 int ls_resque_no_event_read(struct lq_store *s, const char *queue, uint64_t after, size_t max,
                             struct lq_event_vec *out, lade_err *err);
-int ls_resque_no_get(struct lq_store *s, const char *queue, struct lb_slice id,
-                     struct lq_row_vec *out, lade_err *err);
-int ls_resque_no_list(struct lq_store *s, const char *queue, enum lade_state state,
-                      lade_cursor *cursor, size_t limit, struct lq_row_vec *out, lade_err *err);
-int ls_resque_no_act(struct lq_store *s, const char *queue, enum lade_job_verb verb,
-                     const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
-int ls_resque_no_purge(struct lq_store *s, const char *queue, enum lade_state state, size_t max,
-                       size_t *n, lade_err *err);
-int ls_resque_no_redrive(struct lq_store *s, const char *queue, size_t max, size_t *n,
-                         lade_err *err);
 int ls_resque_no_pause(struct lq_store *s, const char *queue, bool paused, lade_err *err);
 int ls_resque_no_forget(struct lq_store *s, const char *queue, lade_err *err);
 int ls_resque_trim(struct lq_store *base, struct lq_lanes lanes, size_t max, size_t *n,

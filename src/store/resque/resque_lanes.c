@@ -150,7 +150,7 @@ static int count(struct lq_store *base, struct lq_lanes lanes, lade_queue_info *
     int rc = LADE_NOT_FOUND;
     for (size_t i = 0; rc >= 0 && lanes.queue && i < lanes.n; i++) {
         lade_queue_info one = {0};
-        int of = ls_resque_count(base, lanes.queue[i], &one, err);
+        int of = ls_resque_count_waiting(s, lanes.queue[i], &one, err);
         add(&sum, &one);
         rc = of == LADE_NOT_FOUND ? rc : of;
     }

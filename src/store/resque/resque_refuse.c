@@ -1,5 +1,6 @@
 /* resque_refuse.c - ops for which Resque's keys have no place: each is an error that names the feature and the store */
 #include "base/err.h"
+#include "queue/event.h"
 #include "store/resque/resque_inner.h"
 
 static int refuse(lade_err *err, const char *where, const char *what)
@@ -27,26 +28,12 @@ REFUSES(watch, "waiting for jobs", struct lq_store *s U, const char *waiter U,
         struct lq_watch *it U, size_t n U, lade_err *err)
 REFUSES(say, "progress and logs of jobs", struct lq_store *s U, struct lq_say *it U, size_t n U,
         lade_err *err)
-REFUSES(words, "progress and logs of jobs", struct lq_store *s U, const char *queue U,
-        struct lb_slice id U, struct lq_words *out U, lade_err *err)
 REFUSES(events_set, "events", struct lq_store *s U, const char *queue U, uint32_t cap U,
         lade_err *err)
 REFUSES(events_get, "events", struct lq_store *s U, const char *queue U, lade_events_info *out U,
         lade_err *err)
 REFUSES(event_read, "events", struct lq_store *s U, const char *queue U, uint64_t after U,
         size_t max U, struct lq_event_vec *out U, lade_err *err)
-REFUSES(get, "job ids", struct lq_store *s U, const char *queue U, struct lb_slice id U,
-        struct lq_row_vec *out U, lade_err *err)
-REFUSES(list, "lists of jobs by state", struct lq_store *s U, const char *queue U,
-        enum lade_state state U, lade_cursor *cursor U, size_t limit U, struct lq_row_vec *out U,
-        lade_err *err)
-REFUSES(act, "acting on jobs by id", struct lq_store *s U, const char *queue U,
-        enum lade_job_verb verb U, const struct lb_slice *id U, size_t n U, int *outcome U,
-        lade_err *err)
-REFUSES(purge, "purging by state", struct lq_store *s U, const char *queue U,
-        enum lade_state state U, size_t max U, size_t *n U, lade_err *err)
-REFUSES(redrive, "redriving the dead (resque-web retries what failed)", struct lq_store *s U,
-        const char *queue U, size_t max U, size_t *n U, lade_err *err)
 REFUSES(pause, "pausing one queue (the key pause-all-workers pauses all workers)",
         struct lq_store *s U, const char *queue U, bool paused U, lade_err *err)
 REFUSES(forget, "removing a queue (resque-web does)", struct lq_store *s U, const char *queue U,
@@ -55,4 +42,13 @@ REFUSES(forget, "removing a queue (resque-web does)", struct lq_store *s U, cons
 void ls_resque_no_unwatch(struct lq_store *s LB_UNUSED, const char *waiter LB_UNUSED,
                           struct lq_lanes lanes LB_UNUSED)
 {
+}
+
+/* None of its jobs ever said anything. */
+int ls_resque_no_words(struct lq_store *s LB_UNUSED, const char *queue LB_UNUSED,
+                       struct lb_slice id LB_UNUSED, struct lq_words *out, lade_err *err)
+{
+    out->percent = -1;
+    out->text = lb_arena_copy(out->arena, "", 0);
+    return out->text.p ? 0 : lb_fail_nomem(err, "words");
 }

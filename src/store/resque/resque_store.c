@@ -19,7 +19,8 @@
     X(LOOK, look)       \
     X(PRUNE, prune)     \
     X(DELAYED, delayed) \
-    X(PROMOTE, promote)
+    X(MOVE, move)       \
+    X(FIND, find)
 /* Made by lade_embed from lua/. */
 #define DECLARE(upper, lower)                  \
     extern const char ls_resque_lua_##lower[]; \
@@ -352,5 +353,11 @@ const struct lq_store_ops ls_resque_ops = {.name = "resque",
                                            .count = ls_resque_count,
                                            .workers = ls_resque_list_workers,
                                            .check = ls_resque_check,
+                                           .get = ls_resque_get,
+                                           .list = ls_resque_list,
+                                           .act = ls_resque_act,
+                                           .purge = ls_resque_purge,
+                                           .redrive = ls_resque_redrive,
+                                           .trim = ls_resque_trim,
                                            .patterns = &ls_resque_patterns,
                                            LS_RESQUE_REFUSED_OPS};
