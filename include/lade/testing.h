@@ -74,6 +74,18 @@ LADE_API LADE_CHECKED int lade_worker_drain(lade_worker *w, int64_t until, lade_
                                             lade_err *err);
 
 /*
+ * Runs one job in the calling thread at once, by the worker's handler of its kind, as Resque.inline does: nothing is stored, whatever the store,
+ * and no clock counts. The spec is checked as by lade_enqueue, and the handler sees what it would have been given from the store; when it is to run, its unique key
+ * and its key are left out of account. Any store; before, while and after the worker runs, any thread.
+ *
+ * *said (may be NULL) is what became of it: LADE_OK, or LADE_RETRY and so on, LADE_DEAD also when no attempt was left (a job of Resque has
+ * one); err->text is then what the handler said was wrong. Returns 0, or LADE_NOT_FOUND: no handler for the kind. Failures: those of
+ * lade_enqueue that need no store.
+ */
+LADE_API LADE_CHECKED int lade_worker_inline(lade_worker *w, const lade_job_spec *spec,
+                                             lade_outcome *said, lade_err *err);
+
+/*
  * How many jobs of a kind (NULL: any) of a queue (NULL: all) are in that state. O(jobs in that state). Returns 0; fails as lade_job_list.
  */
 LADE_API LADE_CHECKED int lade_test_count(lade *q, const char *queue, const char *kind,

@@ -51,8 +51,8 @@ void lade_test_seed(uint64_t seed)
     lb_rand_seed(seed);
 }
 
-/* The haul's one job, as fetch.c makes it. NULL: no memory. */
-static struct lade_job *make_job(struct drain *d, struct lq_haul *haul)
+struct lade_job *lq_haul_sole_job(struct lade_worker *w, struct lq_haul *haul,
+                                  const char *const *order)
 {
     struct lade_job *job = lb_arena_alloc(&haul->vec.arena, sizeof(*job));
     if (!job)
@@ -60,14 +60,14 @@ static struct lade_job *make_job(struct drain *d, struct lq_haul *haul)
     memset(job, 0, sizeof(*job));
     haul->job = job;
     haul->live = 1;
-    job->worker = d->w;
+    job->worker = w;
     job->haul = haul;
     job->leased = &haul->vec.job[0];
-    job->queue = lq_leased_queue(job->leased, d->order);
+    job->queue = lq_leased_queue(job->leased, order);
     job->holders = 1;
     job->deadline = LB_FOREVER;
     job->cancel_event.fd = -1;
-    job->retry_in = job->snooze_for = -1;
+    job->retry_in = job->snooze_for = job->throttle_for = -1;
     return job;
 }
 
@@ -116,7 +116,7 @@ static int trip(struct drain *d, bool take_more, struct lade_job **out)
         d->job = NULL;
     }
     if (rc == 0 && haul && haul->vec.n > 0) {
-        *out = make_job(d, haul);
+        *out = lq_haul_sole_job(d->w, haul, d->order);
         if (*out)
             return 0;
         rc = lb_fail_nomem(d->err, "drain"); /* its lease runs out */

@@ -238,7 +238,7 @@ static void log_ending(struct lade_job *job, enum lq_ending ending)
         lq_worker_log(w, "job %s in %s: to the dead, its envelope cannot be used: %.*s",
                       lade_job_id(job), job->queue, (int)job->error.n, (const char *)job->error.p);
     else if (ending == LQ_ENDING_UNROUTABLE)
-        lq_worker_log(w, "job %s in %s: no handler for kind '%s' here, handed back for 10 s",
+        lq_worker_log(w, "job %s in %s: no handler for kind '%s' here, given back to the store",
                       lade_job_id(job), job->queue, job->body.kind);
 }
 

@@ -307,6 +307,9 @@ bool lq_effects_open(const struct lade_job *job);
 /* The handler said in a transaction of its own that the job is completed: see <lade/sqlite.h>. */
 bool lq_effects_completed(const struct lade_job *job);
 
+/* drain.c: the job of a haul of one, as fetch.c makes it, which is in no list and whose drop frees the haul. NULL: no memory. */
+struct lade_job *lq_haul_sole_job(struct lade_worker *w, struct lq_haul *haul,
+                                  const char *const *order);
 /* slot.c, without the lock: runs a job that is in no list here and now; then job->settle is what the store shall do. */
 void lq_slot_work(struct lq_slot *slot, struct lade_job *job);
 

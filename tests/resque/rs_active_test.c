@@ -1,11 +1,11 @@
-/* resque W3: jobs of ActiveJob are worked by their own class, and written as Rails writes them. */
+/* resque W3: jobs of ActiveJob are worked by their own class, and written as Rails writes them. W26: jobs that run at once. */
 #include "resque/rs_kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <lade/lade.h>
+#include <lade/testing.h>
 
 #include "base/base.h"
 
@@ -137,12 +137,83 @@ static void an_enqueue_for_rails_has_the_bytes_of_rails(void **state)
     run_free(&r);
 }
 
+static lade_outcome fails(lade_job *job, void *ctx)
+{
+    (void)ctx;
+    lade_job_error(job, "boom in %s", lade_job_queue(job));
+    return LADE_RETRY;
+}
+
+/* resque W26: in the caller, with the arguments that a worker would have seen, and the server hears nothing of it. */
+static void an_inline_job_runs_in_the_caller_and_touches_no_key(void **state)
+{
+    (void)state;
+    lade *q = NULL;
+    lade_worker *w = NULL;
+    lade_err err = {0};
+    lade_outcome said = LADE_DISCARD;
+    char seen[1024] = "";
+    assert_int_equal(lade_open(&q, url_with(""), NULL, &err), 0);
+    assert_int_equal(lade_worker_open(&w, q, NULL, &err), 0);
+    assert_int_equal(lade_worker_handle(w, "Mail::Send", keep, seen), 0);
+    assert_int_equal(lade_worker_handle(w, "Fails", fails, NULL), 0);
+    (void)ask("CONFIG RESETSTAT");
+    lade_job_spec spec = {.kind = "Mail::Send", .payload = LADE_STR(" [ 1e30, \"a\" ] ")};
+    assert_int_equal(lade_worker_inline(w, &spec, &said, &err), 0);
+    assert_int_equal(said, LADE_OK);
+    assert_int_equal(strncmp(seen, "Mail::Send|[1.0e+30,\"a\"]|", 25), 0);
+    lade_job_spec bad = {.kind = "Fails", .queue = "q"};
+    assert_int_equal(lade_worker_inline(w, &bad, &said, &err), 0);
+    assert_int_equal(said, LADE_DEAD); /* it has one attempt */
+    assert_string_equal(err.text, "boom in q");
+    bad.kind = "Nobody";
+    assert_int_equal(lade_worker_inline(w, &bad, &said, &err), LADE_NOT_FOUND);
+    assert_says(err.text, "kind 'Nobody' has no handler");
+    bad = (lade_job_spec){.kind = "Fails", .payload = LADE_STR("{}")};
+    assert_int_equal(lade_worker_inline(w, &bad, &said, &err), -LADE_EINVAL);
+    assert_says(err.text, "payload: must be a JSON array");
+    bad = (lade_job_spec){.kind = "Fails", .priority = 1};
+    assert_int_equal(lade_worker_inline(w, &bad, &said, &err), -LADE_EUNSUPPORTED);
+    assert_int_equal(lade_worker_inline(w, NULL, &said, &err), -LADE_EINVAL);
+    lade_worker_close(w);
+    lade_close(q);
+    assert_int_equal(ask_int("DBSIZE"), 0);
+    static const char *const commands[] = {"sadd",    "rpush", "get", "set",
+                                           "evalsha", "fcall", "lpop"};
+    for (size_t i = 0; i < LB_ARRAY_LEN(commands); i++)
+        assert_int_equal(calls_of(commands[i]), 0);
+}
+
+/* W26 on a store of lade's own: attempts are left, so a failure is one that would be retried. */
+static void an_inline_job_of_another_store_has_attempts_left(void **state)
+{
+    (void)state;
+    lade *q = NULL;
+    lade_worker *w = NULL;
+    lade_err err = {0};
+    lade_outcome said = LADE_OK;
+    size_t n = 1;
+    assert_int_equal(lade_open(&q, "memory:", NULL, &err), 0);
+    assert_int_equal(lade_worker_open(&w, q, NULL, &err), 0);
+    assert_int_equal(lade_worker_handle(w, "Fails", fails, NULL), 0);
+    lade_job_spec spec = {.kind = "Fails", .payload = LADE_STR("any"), .in = LADE_HOUR};
+    assert_int_equal(lade_worker_inline(w, &spec, &said, &err), 0);
+    assert_int_equal(said, LADE_RETRY);
+    assert_string_equal(err.text, "boom in default");
+    assert_int_equal(lade_test_count(q, NULL, NULL, LADE_STATE_READY, &n, &err), 0);
+    assert_int_equal(n, 0);
+    lade_worker_close(w);
+    lade_close(q);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_c_handler_gets_the_arguments_of_a_rails_job),
         cmocka_unit_test(a_rails_job_that_fails_stays_one),
         cmocka_unit_test(malformed_envelopes_fail_by_the_member_that_is_wrong),
-        cmocka_unit_test(an_enqueue_for_rails_has_the_bytes_of_rails)};
+        cmocka_unit_test(an_enqueue_for_rails_has_the_bytes_of_rails),
+        cmocka_unit_test(an_inline_job_runs_in_the_caller_and_touches_no_key),
+        cmocka_unit_test(an_inline_job_of_another_store_has_attempts_left)};
     return kit_main(argc, argv, "resque active job", tests, LB_ARRAY_LEN(tests));
 }

@@ -1,4 +1,5 @@
 /* resque_envelope.c - between the engine's envelope and what lies in a Resque queue */
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "queue/job.h"
@@ -197,4 +198,21 @@ const char *ls_resque_body_write(struct lb_buf *out, const struct rq_job *job, i
     struct rq_active active;
     const char *bad = rq_active_read(&active, job);
     return bad ? bad : encode_body(out, active.job_class, active.arguments, &active, now_ms);
+}
+
+int ls_resque_passed_on(struct lq_store *base, const struct lq_put *put, struct lb_buf *out,
+                        lade_err *err)
+{
+    struct ls_resque_store *s = ls_resque_of(base);
+    struct ls_resque_entry e = {s->active, false, lb_clock_wall() / LADE_MILLISECOND};
+    struct rq_job job;
+    struct lb_buf entry;
+    lb_buf_init(&entry);
+    int rc = ls_resque_entry_write(&entry, &e, put, err);
+    enum rq_bad bad = rc == 0 ? rq_job_read(&job, lb_buf_slice(&entry)) : RQ_FINE;
+    const char *why = rc == 0 && bad == RQ_FINE ? ls_resque_body_write(out, &job, e.now_ms) : NULL;
+    if (bad != RQ_FINE || why)
+        rc = lb_fail(err, LADE_EINVAL, "inline", "the entry %s", why ? why : rq_bad_text(bad));
+    lb_buf_fini(&entry);
+    return rc;
 }

@@ -169,6 +169,8 @@ LADE_CHECKED int ls_resque_entry_write(struct lb_buf *out, const struct ls_resqu
 const char *ls_resque_body_write(struct lb_buf *out, const struct rq_job *job, int64_t now_ms);
 
 /* The ops, by file. */
+int ls_resque_passed_on(struct lq_store *base, const struct lq_put *put, struct lb_buf *out,
+                        lade_err *err);
 int ls_resque_now(struct lq_store *base, int64_t *now_ms, lade_err *err);
 int ls_resque_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
 int ls_resque_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,

@@ -359,5 +359,6 @@ const struct lq_store_ops ls_resque_ops = {.name = "resque",
                                            .purge = ls_resque_purge,
                                            .redrive = ls_resque_redrive,
                                            .trim = ls_resque_trim,
+                                           .passed_on = ls_resque_passed_on,
                                            .patterns = &ls_resque_patterns,
                                            LS_RESQUE_REFUSED_OPS};
