@@ -7,10 +7,10 @@
 #include "rt/seam.h"
 #include "store/sqlite/sqlite_impl.h"
 
-#define PAGE_BYTES    4096
-#define FOLD_PAGES    4096 /* 16 MiB: where the tender cannot be had */
-#define RESTART_PAGES (LS_SQLITE_LOG_LIMIT / PAGE_BYTES)
-#define NOTICE_PAGES  (2 * RESTART_PAGES)
+/* Bytes of the log */
+#define FOLD    (16 << 20) /* where the tender cannot be had */
+#define RESTART LS_SQLITE_LOG_LIMIT
+#define NOTICE  (2 * RESTART)
 
 /*
  * How long readers are waited for with the write lock held: a small part of the shortest lease (1 s), so that a heartbeat
@@ -90,16 +90,16 @@ static void fold_here(struct ls_sqlite_fold *f, struct ls_sqlite_db *db)
     int log = 0, folded = 0;
     if (!fold_first(db, &log, &folded))
         return;
-    if (log < RESTART_PAGES) {
+    if (log < ls_sqlite_db_frames(db, RESTART)) {
         if (folded == log)
             reset(f, db);
         return;
     }
     if (!f->pinned || folded != f->marked)
         wait_for_readers(f, db);
-    if (f->pinned && log >= NOTICE_PAGES && log >= 2 * f->told) {
+    if (f->pinned && log >= ls_sqlite_db_frames(db, NOTICE) && log >= 2 * f->told) {
         f->told = log;
-        __atomic_store_n(&f->notice, log, __ATOMIC_RELAXED);
+        __atomic_store_n(&f->notice, log / ls_sqlite_db_frames(db, 1 << 20), __ATOMIC_RELAXED);
     }
 }
 
@@ -108,10 +108,10 @@ void ls_sqlite_fold_tend(struct ls_sqlite_fold *f, struct ls_sqlite *s)
     struct ls_sqlite_db *db = &s->writer.db;
     int beaten = __atomic_exchange_n(&s->beat.log_pages, 0, __ATOMIC_RELAXED);
     int pages = LB_MAX(__atomic_load_n(&db->log_pages, __ATOMIC_RELAXED), beaten);
-    if (pages < LS_SQLITE_TEND_FIRST)
+    if (pages < ls_sqlite_db_frames(db, LS_SQLITE_TEND_FIRST))
         return;
     bool tended = ls_sqlite_tender_ask(&s->tender, pages);
-    if (pages < (tended ? RESTART_PAGES : FOLD_PAGES))
+    if (pages < ls_sqlite_db_frames(db, tended ? RESTART : FOLD))
         return;
     lr_mutex_lock(&s->tender.pass);
     fold_here(f, db);
@@ -125,21 +125,21 @@ void ls_sqlite_fold_restart(struct ls_sqlite *s)
     lr_mutex_unlock(&s->tender.pass);
 }
 
-static void describe(int pages, const char *path, char *text, size_t size)
+static void describe(int mib, const char *path, char *text, size_t size)
 {
     (void)snprintf(
         text, size,
         "%s-wal has grown to %d MiB: a reader keeps a transaction open and the log cannot "
         "be folded back; end the program that reads (fuser %s)",
-        path, pages / ((1 << 20) / PAGE_BYTES), path);
+        path, mib, path);
 }
 
 bool ls_sqlite_fold_take_notice(struct ls_sqlite_fold *f, const char *path, char *text, size_t size)
 {
-    int pages = __atomic_exchange_n(&f->notice, 0, __ATOMIC_RELAXED);
-    if (pages > 0)
-        describe(pages, path, text, size);
-    return pages > 0;
+    int mib = __atomic_exchange_n(&f->notice, 0, __ATOMIC_RELAXED);
+    if (mib > 0)
+        describe(mib, path, text, size);
+    return mib > 0;
 }
 
 bool ls_sqlite_fold_look(struct ls_sqlite *s, struct ls_sqlite_db *db, char *text, size_t size)
@@ -148,8 +148,9 @@ bool ls_sqlite_fold_look(struct ls_sqlite *s, struct ls_sqlite_db *db, char *tex
     lr_mutex_lock(&s->tender.pass);
     int rc = fold_back(db, SQLITE_CHECKPOINT_PASSIVE, 0, &log, &folded);
     lr_mutex_unlock(&s->tender.pass);
-    if (rc != SQLITE_OK || log < NOTICE_PAGES || folded == log)
+    const struct ls_sqlite_db *tuned = &s->writer.db; /* `db` was only opened */
+    if (rc != SQLITE_OK || log < ls_sqlite_db_frames(tuned, NOTICE) || folded == log)
         return false;
-    describe(log, s->path, text, size);
+    describe(log / ls_sqlite_db_frames(tuned, 1 << 20), s->path, text, size);
     return true;
 }

@@ -181,7 +181,7 @@ static void a_reader_that_stays_is_told_and_the_log_shrinks_when_it_ends(void **
     put_large(s);
     assert_int_equal(s->ops->notice(s, text, sizeof(text)), LADE_EMPTY);
     assert_int_equal(sk_check(s), 1); /* lade doctor says the same */
-    put_until(s, 2 * NOTICE + (2 << 20));
+    put_until(s, 2 * NOTICE + (4 << 20));
     assert_int_equal(s->ops->notice(s, text, sizeof(text)), 0);
     stop_reading(reader);
     for (int i = 0; i < 3; i++)

@@ -12,7 +12,6 @@
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/log.h"
 
-#define PAGE_BYTES  4096
 #define CHUNK_BYTES (256 << 10) /* the file grows by this much */
 #define CACHE_KIB   16384       /* pages of one connection, at most */
 
@@ -74,6 +73,10 @@ int ls_sqlite_db_tune(struct ls_sqlite_db *db, bool full, lade_err *err)
                    full ? "FULL" : "NORMAL", CACHE_KIB, LS_SQLITE_LOG_LIMIT);
     ls_sqlite_checkpoint_count(db);
     int rc = ls_sqlite_db_exec(db, sql, "open", err);
+    int64_t page = 0;
+    if (rc == 0)
+        rc = ls_sqlite_db_int(db, "PRAGMA page_size", &page, "open", err);
+    db->page = (int)page;
     int chunk = CHUNK_BYTES;
     if (rc == 0 &&
         sqlite3_file_control(db->h, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk) != SQLITE_OK)
@@ -89,7 +92,7 @@ int ls_sqlite_db_reserve(struct ls_sqlite_db *db, const char *where, lade_err *e
         (void)sqlite3_reset(st);
         return rc;
     }
-    sqlite3_int64 bytes = sqlite3_column_int64(st, 0) * PAGE_BYTES;
+    sqlite3_int64 bytes = sqlite3_column_int64(st, 0) * db->page;
     (void)sqlite3_reset(st);
     /* A hint in name only: what it answers is whether the blocks are there. */
     if (sqlite3_file_control(db->h, "main", SQLITE_FCNTL_SIZE_HINT, &bytes) != SQLITE_OK)

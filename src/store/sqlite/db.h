@@ -13,6 +13,12 @@
 #include "base/slice.h"
 #include "store/sqlite/sql.h"
 
+/*
+ * Bytes of a page of a new file (ADR 0043). A commit of one job changes some five pages whatever their size, and goes to the disk
+ * twice. Files of before have pages of 4096.
+ */
+#define LS_SQLITE_PAGE 1024
+
 enum ls_sqlite_role {
     LS_SQLITE_WRITES, /* puts, takes, settles; makes the file */
     LS_SQLITE_BEATS,  /* renew only */
@@ -31,6 +37,7 @@ struct ls_sqlite_db {
     const int64_t *hurry;  /* an earlier deadline; see store.h. NULL = none */
     int log_pages;         /* atomic: of the log at the last commit here; checkpoint.h */
     bool full;             /* synchronous=full */
+    int page;              /* bytes of one, in this file; from tune on */
     const char
         *schema; /* the name of the file on a connection that is the user's; NULL: ours, "main" */
 };
@@ -72,6 +79,12 @@ void ls_sqlite_db_qualify(struct lb_buf *out, const char *text, const char *sche
 
 /* True when a statement is between its first row and its reset: it would hold back checkpoints. */
 bool ls_sqlite_db_is_busy(const struct ls_sqlite_db *db);
+
+/* How many pages a log of so many bytes has: each with a header of 24. */
+static inline int ls_sqlite_db_frames(const struct ls_sqlite_db *db, int bytes)
+{
+    return bytes / (db->page + 24);
+}
 
 static inline void ls_sqlite_bind(sqlite3_stmt *st, int i, int64_t v)
 {

@@ -9,9 +9,7 @@
 #define VFS_MAX  4 /* default VFSs that one process may have had */
 #define LOG_HEAD 32
 #define HEAD     24
-#define PAGE     4096
-#define FRAME    (HEAD + PAGE)
-#define CAPACITY ((size_t)LS_SQLITE_LOG_FRAMES * FRAME)
+#define CAPACITY ((size_t)LS_SQLITE_LOG_BYTES)
 
 /* SQLite passes the VFS it knows; the methods that are not ours are the real one's and find its pAppData in it. */
 struct layer {
@@ -31,6 +29,7 @@ struct ls_sqlite_log {
     sqlite3_file *db; /* the database it belongs to */
     uint8_t *bytes;   /* gathered; NULL until the first transaction */
     size_t n;
+    int page;         /* bytes of one */
     sqlite3_int64 at; /* where in the log they go */
     bool gathers;
     bool last;   /* the newest frame is the last of a commit */
@@ -53,7 +52,7 @@ static int flush(struct ls_sqlite_log *l)
 /* Blocks in the file for that many pages. A hint in name only: what it answers is whether they are there. */
 static int reserve(struct ls_sqlite_log *l, uint32_t pages)
 {
-    sqlite3_int64 bytes = (sqlite3_int64)pages * PAGE;
+    sqlite3_int64 bytes = (sqlite3_int64)pages * l->page;
     int rc = l->db->pMethods->xFileControl(l->db, SQLITE_FCNTL_SIZE_HINT, &bytes);
     return rc != SQLITE_OK && l->strict ? SQLITE_FULL : SQLITE_OK;
 }
@@ -67,7 +66,8 @@ static uint32_t read_u32(const uint8_t *p)
 static int begin_frame(struct ls_sqlite_log *l, const uint8_t *head, sqlite3_int64 at)
 {
     uint32_t pages = read_u32(head + 4); /* of the file after the commit; 0 but in its last frame */
-    bool follows = l->n > 0 && l->at + (sqlite3_int64)l->n == at && l->n + FRAME <= CAPACITY;
+    bool follows =
+        l->n > 0 && l->at + (sqlite3_int64)l->n == at && l->n + HEAD + (size_t)l->page <= CAPACITY;
     int rc = follows ? SQLITE_OK : flush(l);
     l->last = pages > 0;
     if (rc == SQLITE_OK && l->last)
@@ -80,9 +80,9 @@ static int begin_frame(struct ls_sqlite_log *l, const uint8_t *head, sqlite3_int
 static int do_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
     struct ls_sqlite_log *l = log_of(f);
-    sqlite3_int64 in_frame = at < LOG_HEAD ? -1 : (at - LOG_HEAD) % FRAME;
+    sqlite3_int64 in_frame = at < LOG_HEAD ? -1 : (at - LOG_HEAD) % (HEAD + l->page);
     bool head = n == HEAD && in_frame == 0;
-    bool page = n == PAGE && in_frame == HEAD && l->n > 0 && l->at + (sqlite3_int64)l->n == at;
+    bool page = n == l->page && in_frame == HEAD && l->n > 0 && l->at + (sqlite3_int64)l->n == at;
     int rc = SQLITE_OK;
     if (!l->gathers || !(head || page)) {
         rc = flush(l);
@@ -241,7 +241,8 @@ void ls_sqlite_log_begin(struct ls_sqlite_db *db)
         l->bytes = lb_malloc(CAPACITY);
     l->n = 0;
     l->strict = false;
-    l->gathers = l->bytes && l->db;
+    l->page = db->page;
+    l->gathers = l->bytes && l->db && l->page > 0;
 }
 
 bool ls_sqlite_log_commits(struct ls_sqlite_db *db, bool strict)

@@ -8,8 +8,8 @@
  *
  * Nothing gathered outlives its transaction: an end without commit drops it, for nobody may write to the log without the
  * write lock. Whatever is not the plain sequence of frames (another page size, a rewritten frame, the log's header, a
- * sync) first writes what is gathered and then goes straight through. Gathered are at most LS_SQLITE_LOG_FRAMES frames;
- * longer transactions write each time that many are full.
+ * sync) first writes what is gathered and then goes straight through. Gathered are at most LS_SQLITE_LOG_BYTES;
+ * longer transactions write each time they are full.
  *
  * The header of the last frame tells how many pages the file has after the commit. Before it is written, the file gets
  * blocks for all of them, so that the log can always be folded back into it, also on a full disk.
@@ -21,8 +21,8 @@
 
 #include "store/sqlite/db.h"
 
-#define LS_SQLITE_LOG_FRAMES \
-    31 /* in one write below 128 KiB, the most that SQLite's VFS for Unix takes */
+/* The most that SQLite's VFS for Unix takes in one write is 128 KiB. */
+#define LS_SQLITE_LOG_BYTES (127 << 10)
 
 /* For sqlite3_open_v2: the VFS that gathers, over the default one; NULL when there are too many of those. */
 const char *ls_sqlite_log_vfs(void);

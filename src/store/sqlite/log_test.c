@@ -15,6 +15,8 @@ static struct {
     sqlite3 *other;
 } t;
 
+static int page = LS_SQLITE_PAGE; /* bytes of one */
+
 static void run(sqlite3 *h, const char *sql)
 {
     char *error = NULL;
@@ -45,11 +47,15 @@ static void assert_sound(void)
 static int setup(void **state)
 {
     int rc = sk_setup(state);
+    char sql[40];
     memset(&t, 0, sizeof(t));
+    t.db.page = page;
+    (void)snprintf(sql, sizeof(sql), "PRAGMA page_size = %d", page);
     assert_non_null(ls_sqlite_log_vfs());
     assert_int_equal(sqlite3_open_v2(sk.path, &t.db.h, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
                                      ls_sqlite_log_vfs()),
                      SQLITE_OK);
+    run(t.db.h, sql);
     run(t.db.h, "PRAGMA journal_mode = WAL; PRAGMA cache_size = 10; PRAGMA wal_autocheckpoint = 0;"
                 "CREATE TABLE t (n INTEGER PRIMARY KEY, x BLOB)");
     assert_int_equal(sqlite3_open(sk.path, &t.other), SQLITE_OK);
@@ -185,5 +191,7 @@ int main(void)
         LOG_TEST(pages_written_early_may_change_again),
         LOG_TEST(writes_outside_of_a_gathered_transaction_go_straight_through),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    page = 4096; /* files of before */
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,11 @@ int ls_sqlite_migrate(struct ls_sqlite_db *db, lade_err *err)
     int rc = look_once(db, &st, err);
     if (rc == 0)
         rc = judge(db, &st, err);
+    if (rc == 0 && st.objects == 0) {
+        char sql[40];
+        (void)snprintf(sql, sizeof(sql), "PRAGMA page_size = %d", LS_SQLITE_PAGE);
+        rc = ls_sqlite_db_exec(db, sql, "open", err); /* of a new file; else it does nothing */
+    }
     if (rc == 0)
         rc = set_wal(db, err);
     if (rc < 0 || st.version == LS_SQLITE_SCHEMA)

@@ -76,6 +76,25 @@ static void a_new_file_is_marked_as_ours(void **state)
     lq_store_close(sk_open());
     assert_int_equal(ask("PRAGMA application_id"), LS_SQLITE_APPLICATION_ID);
     assert_int_equal(ask("PRAGMA user_version"), LS_SQLITE_SCHEMA);
+    assert_int_equal(ask("PRAGMA page_size"), LS_SQLITE_PAGE);
+}
+
+/* Pages of 4096, as files had before: their log is gathered and folded like that of others. */
+static void a_file_of_larger_pages_keeps_them(void **state)
+{
+    (void)state;
+    run_sql("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; VACUUM");
+    struct lq_store *s = sk_open();
+    assert_int_equal(ls_sqlite_of(s)->writer.db.page, 4096);
+    for (int i = 0; i < 30; i++) {
+        char prefix[16];
+        (void)snprintf(prefix, sizeof(prefix), "%d-", i);
+        sk_put(s, prefix, 1000);
+    }
+    assert_int_equal(sk_count(s, LADE_STATE_READY), 30000);
+    assert_int_equal(sk_check(s), 0);
+    lq_store_close(s);
+    assert_int_equal(ask("PRAGMA page_size"), 4096);
 }
 
 static void an_empty_file_becomes_ours(void **state)
@@ -519,6 +538,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SK_TEST(a_new_file_is_marked_as_ours),
+        SK_TEST(a_file_of_larger_pages_keeps_them),
         SK_TEST(an_empty_file_becomes_ours),
         SK_TEST(what_was_put_is_there_after_a_reopen),
         SK_TEST(a_file_that_is_no_database_is_refused_and_left_alone),

@@ -5,8 +5,8 @@
 #include "store/sqlite/checkpoint.h"
 #include "store/sqlite/sqlite_impl.h"
 
-#define PASSES_MAX 8   /* of one ask */
-#define REST_PAGES 256 /* few enough to hold the writers for */
+#define PASSES_MAX 8         /* of one ask */
+#define REST       (1 << 20) /* bytes; few enough to hold the writers for */
 /* For a commit of another process to end, and then for readers. */
 #define PATIENCE   (5 * LADE_MILLISECOND)
 
@@ -94,9 +94,9 @@ static void tend(struct ls_sqlite_tender *t)
         bool good = fold(t, SQLITE_CHECKPOINT_PASSIVE, &log, &folded);
         lr_mutex_unlock(&t->pass);
         int now = count_now(t, log);
-        if (!good || now < LS_SQLITE_TEND_END)
+        if (!good || now < ls_sqlite_db_frames(&t->db, LS_SQLITE_TEND_END))
             return;
-        if (now - folded <= REST_PAGES) {
+        if (now - folded <= ls_sqlite_db_frames(&t->db, REST)) {
             bring_to_end(t);
             return;
         }
@@ -133,7 +133,9 @@ bool ls_sqlite_tender_ask(struct ls_sqlite_tender *t, int pages)
 {
     if (pages < t->asked_at)
         t->asked_at = 0; /* it has started over */
-    bool due = pages >= LS_SQLITE_TEND_FIRST && pages - t->asked_at >= LS_SQLITE_TEND_STEP;
+    const struct ls_sqlite_db *db = &t->s->writer.db;
+    bool due = pages >= ls_sqlite_db_frames(db, LS_SQLITE_TEND_FIRST) &&
+               pages - t->asked_at >= ls_sqlite_db_frames(db, LS_SQLITE_TEND_STEP);
     if (!due)
         return true;
     t->asked_at = pages;

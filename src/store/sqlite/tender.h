@@ -21,9 +21,9 @@
 #include "rt/seam.h"
 #include "store/sqlite/db.h"
 
-#define LS_SQLITE_TEND_FIRST 1024 /* pages of the log at the first ask */
-#define LS_SQLITE_TEND_STEP  512
-#define LS_SQLITE_TEND_END   6144 /* from here on it is brought to its end */
+#define LS_SQLITE_TEND_FIRST (4 << 20) /* bytes of the log at the first ask */
+#define LS_SQLITE_TEND_STEP  (2 << 20)
+#define LS_SQLITE_TEND_END   (24 << 20) /* from here on it is brought to its end */
 
 struct ls_sqlite;
 
