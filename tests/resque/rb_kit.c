@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "support/cert.h"
 
 #define WAIT (INT64_C(60) * 1000 * 1000 * 1000)
 
@@ -96,6 +97,25 @@ static void join(const char **out, size_t room, const char *const *first, const 
     for (; *args && n + 1 < room; args++)
         out[n++] = *args;
     out[n] = NULL;
+}
+
+void kit_start_tls(char cert[200], char key[200])
+{
+    (void)snprintf(cert, 200, "%s/cert.pem", kit_dir());
+    (void)snprintf(key, 200, "%s/key.pem", kit_dir());
+    assert_true(ts_cert_make(cert, key, path_of("openssl")));
+    ts_redis_stop(&kit_redis);
+    const char *const args[] = {"--tls-cert-file",
+                                cert,
+                                "--tls-key-file",
+                                key,
+                                "--tls-ca-cert-file",
+                                cert,
+                                "--tls-auth-clients",
+                                "yes",
+                                NULL};
+    const struct ts_redis_opts opts = {.tls = true, .args = args};
+    assert_true(ts_redis_start(&kit_redis, &opts));
 }
 
 json_t *kit_bench(struct cli_run *r, int code, const char *const *args)

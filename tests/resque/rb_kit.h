@@ -17,6 +17,9 @@ extern struct ts_redis kit_redis;
 /* argv[1] is the path of resque-bench. Runs the group with a server that each test finds empty. */
 int kit_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
 
+/* Another server in its place, with TLS, which asks for its clients' certificate; the paths of a pair that will do for both sides. */
+void kit_start_tls(char cert[200], char key[200]);
+
 /* Runs it on the server with --output - and the arguments; the JSON (NULL when it printed none) is the caller's. */
 json_t *kit_bench(struct cli_run *r, int code, const char *const *args);
 #define BENCH(r, code, ...) kit_bench((r), (code), (const char *const[]){__VA_ARGS__, NULL})

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "support/cert.h"
 
 #define QUICK "--workers", "2", "--jobs", "20", "--no-idle"
 
@@ -209,24 +208,8 @@ static void tls_is_checked_unless_told_otherwise(void **state)
     struct cli_run r = {0};
     char cert[200];
     char key[200];
-    char log[200];
     char url[64];
-    (void)snprintf(cert, sizeof(cert), "%s/cert.pem", kit_dir());
-    (void)snprintf(key, sizeof(key), "%s/key.pem", kit_dir());
-    (void)snprintf(log, sizeof(log), "%s/openssl", kit_dir());
-    assert_true(ts_cert_make(cert, key, log));
-    ts_redis_stop(&kit_redis);
-    const char *const args[] = {"--tls-cert-file",
-                                cert,
-                                "--tls-key-file",
-                                key,
-                                "--tls-ca-cert-file",
-                                cert,
-                                "--tls-auth-clients",
-                                "yes",
-                                NULL};
-    const struct ts_redis_opts opts = {.tls = true, .args = args};
-    assert_true(ts_redis_start(&kit_redis, &opts));
+    kit_start_tls(cert, key);
     (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d/0", kit_redis.tls_port);
     RUN(&r, QUICK, "--url", url, "--tls", "--tls-cert", cert, "--tls-key", key, "--output", "-");
     assert_code(&r, 1);

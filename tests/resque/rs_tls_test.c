@@ -20,24 +20,10 @@ static const char *tls_url(const char *options)
 
 static void start_tls(void)
 {
-    (void)snprintf(cert, sizeof(cert), "%s/cert.pem", kit_dir());
-    (void)snprintf(key, sizeof(key), "%s/key.pem", kit_dir());
+    kit_start_tls(cert, key);
     (void)snprintf(wrong, sizeof(wrong), "%s/wrong.pem", kit_dir());
     (void)snprintf(wrong_key, sizeof(wrong_key), "%s/wrong-key.pem", kit_dir());
-    assert_true(ts_cert_make(cert, key, path_in_dir("openssl")));
     assert_true(ts_cert_make(wrong, wrong_key, path_in_dir("openssl")));
-    ts_redis_stop(&kit_redis);
-    const char *const args[] = {"--tls-cert-file",
-                                cert,
-                                "--tls-key-file",
-                                key,
-                                "--tls-ca-cert-file",
-                                cert,
-                                "--tls-auth-clients",
-                                "yes",
-                                NULL};
-    const struct ts_redis_opts opts = {.tls = true, .args = args};
-    assert_true(ts_redis_start(&kit_redis, &opts));
 }
 
 /* Enqueues, waits and works over TLS: every connection of the store is one, that which is told of changes too. */

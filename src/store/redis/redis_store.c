@@ -201,84 +201,20 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
 
 /* workers --------------------------------------------------------------------------------------------------------- */
 
-static void free_worker(struct ls_redis_worker *w)
+static void make_worker(struct ls_redis_known *k)
 {
+    struct ls_redis_worker *w = (struct ls_redis_worker *)k;
+    lb_buf_init(&w->stops);
+    /* Not 1: a process that is gone may have used the same incarnation's numbers only in a test. */
+    w->take_seq = w->won_seq = 1;
+}
+
+static void unmake_worker(struct ls_redis_known *k)
+{
+    struct ls_redis_worker *w = (struct ls_redis_worker *)k;
     ls_redis_conn_close(w->bell);
     lb_free(w->bell_lanes);
     lb_buf_fini(&w->stops);
-    lr_event_fini(&w->wake);
-    lb_free(w);
-}
-
-static struct ls_redis_worker *new_worker(const char *id)
-{
-    struct ls_redis_worker *w = lb_calloc(1, sizeof(*w));
-    if (!w)
-        return NULL;
-    if (lr_event_init(&w->wake) < 0) {
-        lb_free(w);
-        return NULL;
-    }
-    lb_buf_init(&w->stops);
-    (void)snprintf(w->id, sizeof(w->id), "%s", id);
-    w->refs = 1;
-    /* Not 1: a process that is gone may have used the same incarnation's numbers only in a test. */
-    w->take_seq = w->won_seq = 1;
-    return w;
-}
-
-static struct ls_redis_worker *find_worker(struct ls_redis_store *s, const char *id)
-{
-    lb_list_each (it, &s->workers) {
-        struct ls_redis_worker *w = LB_CONTAINER_OF(it, struct ls_redis_worker, node);
-        if (strcmp(w->id, id) == 0)
-            return w;
-    }
-    return NULL;
-}
-
-struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char *id)
-{
-    lr_mutex_lock(&s->state);
-    struct ls_redis_worker *w = find_worker(s, id);
-    if (!w) {
-        w = new_worker(id);
-        if (w)
-            lb_list_push_back(&s->workers, &w->node);
-    }
-    if (w)
-        w->refs++;
-    lr_mutex_unlock(&s->state);
-    return w;
-}
-
-void ls_redis_worker_unref(struct ls_redis_store *s, struct ls_redis_worker *w)
-{
-    lr_mutex_lock(&s->state);
-    bool last = --w->refs == 0;
-    lr_mutex_unlock(&s->state);
-    if (last)
-        free_worker(w);
-}
-
-void ls_redis_worker_forget(struct ls_redis_store *s, const char *id)
-{
-    lr_mutex_lock(&s->state);
-    struct ls_redis_worker *w = find_worker(s, id);
-    if (w) {
-        lb_list_del(&w->node);
-        w->gone = true;
-        lr_event_raise(&w->wake);
-    }
-    lr_mutex_unlock(&s->state);
-    if (w)
-        ls_redis_worker_unref(s, w);
-}
-
-void ls_redis_workers_fini(struct ls_redis_store *s)
-{
-    for (struct lb_list *it; (it = lb_list_pop(&s->workers));)
-        free_worker(LB_CONTAINER_OF(it, struct ls_redis_worker, node));
 }
 
 /* open ------------------------------------------------------------------------------------------------------------ */
@@ -414,11 +350,10 @@ static void fini_link(struct ls_redis_link *l)
 static void close_store(struct lq_store *base)
 {
     struct ls_redis_store *s = ls_redis_of(base);
-    ls_redis_workers_fini(s);
+    ls_redis_registry_fini(&s->workers);
     fini_link(&s->beat);
     fini_link(&s->work);
     fini_link(&s->admin);
-    lr_mutex_fini(&s->state);
     ls_redis_url_fini(&s->url);
 }
 
@@ -434,11 +369,10 @@ static int open_store(struct lq_store *base, lade_err *err)
     if (rc < 0)
         return rc;
     s->block_ms = LS_REDIS_BLOCK_MS;
-    lr_mutex_init(&s->state);
     init_link(&s->admin);
     init_link(&s->work);
     init_link(&s->beat);
-    lb_list_init(&s->workers);
+    ls_redis_registry_init(&s->workers, sizeof(struct ls_redis_worker), make_worker, unmake_worker);
     lb_ulid(s->client, lb_clock_wall());
     struct ls_redis_conn *c = NULL;
     rc = ls_redis_link_conn(s, &s->admin, &c, err);

@@ -1,7 +1,7 @@
 /*
  * store_inner.h - what the files of the Redis store share
  *
- * Lock order: state before a link; a link is never held while another is taken.
+ * Lock order: the registry of workers before a link; a link is never held while another is taken.
  */
 #ifndef LADE_STORE_REDIS_STORE_INNER_H
 #define LADE_STORE_REDIS_STORE_INNER_H
@@ -15,6 +15,7 @@
 #include "rt/seam.h"
 #include "store/redis/conn.h"
 #include "store/redis/keys.h"
+#include "store/redis/known.h"
 #include "store/redis/script.h"
 #include "store/redis/url.h"
 
@@ -91,11 +92,7 @@ struct ls_redis_doubt {
 
 /* What this process knows of a worker incarnation. */
 struct ls_redis_worker {
-    struct lb_list node; /* guarded by: state */
-    char id[LADE_ID_MAX + 1];
-    int refs;  /* guarded by: state; the list's own and those of calls */
-    bool gone; /* guarded by: state; not in the list any more */
-    struct lr_event wake;
+    struct ls_redis_known known;
     struct ls_redis_conn *bell;            /* of the waiting thread */
     char (*bell_lanes)[LADE_NAME_MAX + 1]; /* of the outstanding BLPOP */
     size_t n_bell_lanes;
@@ -133,8 +130,7 @@ struct ls_redis_store {
                 [LADE_NAME_MAX + 1]; /* guarded by: work link; queues with events */
     size_t n_telling;
     size_t n_doubts;
-    struct lr_mutex state;
-    struct lb_list workers; /* guarded by: state */
+    struct ls_redis_registry workers; /* each begins as ls_redis_known */
 };
 
 static inline struct ls_redis_store *ls_redis_of(struct lq_store *s)
@@ -176,15 +172,26 @@ LADE_CHECKED int ls_redis_refuse(struct ls_redis_store *s, struct ls_redis_conn 
 LADE_CHECKED int ls_redis_replicate(struct ls_redis_store *s, struct ls_redis_conn *c,
                                     const char *where, lade_err *err);
 
-/* Finds or makes; NULL when out of memory or descriptors. Give it back with ls_redis_worker_unref. */
-struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char *id);
-void ls_redis_worker_unref(struct ls_redis_store *s, struct ls_redis_worker *w);
+/* Finds or makes; NULL when out of memory or descriptors. Give it back with unref. */
+static inline struct ls_redis_worker *ls_redis_worker_ref(struct ls_redis_store *s, const char *id)
+{
+    return (struct ls_redis_worker *)ls_redis_registry_hold(&s->workers, id);
+}
+
+static inline void ls_redis_worker_unref(struct ls_redis_store *s, struct ls_redis_worker *w)
+{
+    ls_redis_registry_let_go(&s->workers, &w->known);
+}
+
 /* The incarnation is no more. */
-void ls_redis_worker_forget(struct ls_redis_store *s, const char *id);
+static inline void ls_redis_worker_forget(struct ls_redis_store *s, const char *id)
+{
+    ls_redis_registry_forget(&s->workers, id);
+}
+
 /* A heartbeat got no answer: the waits look whether theirs are still to be had. */
 void ls_redis_doubt_bells(struct ls_redis_store *s);
 /* For close. */
-void ls_redis_workers_fini(struct ls_redis_store *s);
 
 void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
                       struct lq_lanes lanes);

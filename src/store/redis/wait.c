@@ -60,7 +60,7 @@ static int send_blpop(struct ls_redis_store *s, struct ls_redis_worker *w, struc
                       lade_err *err)
 {
     char name[8 + LADE_ID_MAX];
-    (void)snprintf(name, sizeof(name), "bell:%s", w->id);
+    (void)snprintf(name, sizeof(name), "bell:%s", w->known.id);
     struct ls_redis_cmd *cmd = ls_redis_conn_begin(w->bell, lanes.n + 2);
     ls_redis_arg_str(cmd, "BLPOP");
     for (size_t i = 0; i < lanes.n; i++)
@@ -110,9 +110,9 @@ static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, st
                          int64_t deadline, lade_err *err)
 {
     while (lb_clock_mono() < deadline) {
-        struct lr_fd woken = {.fd = w->wake.fd, .want = LR_READ};
+        struct lr_fd woken = {.fd = w->known.wake.fd, .want = LR_READ};
         if (lr_wait_fds(&woken, 1, 0) > 0) {
-            lr_event_clear(&w->wake);
+            lr_event_clear(&w->known.wake);
             if (atomic_exchange(&w->in_doubt, false) && w->bell)
                 ls_redis_conn_drop(w->bell);
             return 0;
@@ -122,7 +122,7 @@ static int wait_for_bell(struct ls_redis_store *s, struct ls_redis_worker *w, st
             return lb_clock_mono() >= deadline && rc == -LADE_EUNAVAILABLE ? LADE_EMPTY : rc;
         if (rc > 0)
             return 0;
-        rc = ls_redis_conn_await(w->bell, &w->wake, LB_MIN(deadline, w->answer_by), err);
+        rc = ls_redis_conn_await(w->bell, &w->known.wake, LB_MIN(deadline, w->answer_by), err);
         if (rc == LS_REDIS_WOKEN)
             continue;
         if (rc == LS_REDIS_REPLIED)
@@ -151,21 +151,16 @@ int ls_redis_wait(struct lq_store *base, const char *worker, struct lq_lanes lan
 
 void ls_redis_doubt_bells(struct ls_redis_store *s)
 {
-    lr_mutex_lock(&s->state);
-    lb_list_each (it, &s->workers) {
-        struct ls_redis_worker *w = LB_CONTAINER_OF(it, struct ls_redis_worker, node);
+    lr_mutex_lock(&s->workers.lock);
+    lb_list_each (it, &s->workers.list) {
+        struct ls_redis_worker *w = LB_CONTAINER_OF(it, struct ls_redis_worker, known.node);
         atomic_store(&w->in_doubt, true);
-        lr_event_raise(&w->wake);
+        lr_event_raise(&w->known.wake);
     }
-    lr_mutex_unlock(&s->state);
+    lr_mutex_unlock(&s->workers.lock);
 }
 
 void ls_redis_wake(struct lq_store *base, const char *worker)
 {
-    struct ls_redis_store *s = ls_redis_of(base);
-    struct ls_redis_worker *w = ls_redis_worker_ref(s, worker);
-    if (!w)
-        return;
-    lr_event_raise(&w->wake);
-    ls_redis_worker_unref(s, w);
+    ls_redis_registry_wake(&ls_redis_of(base)->workers, worker);
 }

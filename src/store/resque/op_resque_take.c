@@ -119,7 +119,7 @@ static int add_settles(struct ls_resque_store *s, struct ls_resque_pieces *p,
     struct ls_resque_worker *of = NULL;
     for (size_t i = 0; i < n && p->piece; i++) {
         struct lb_slice inc = worker_of(it[i].id);
-        if (of && !lb_slice_eq(lb_slice_str(of->id), inc)) {
+        if (of && !lb_slice_eq(lb_slice_str(of->known.id), inc)) {
             ls_resque_worker_unref(s, of);
             of = NULL;
         }
@@ -293,7 +293,7 @@ static int read_settles(struct trip *t, struct ls_redis_conn *c, struct ls_redis
 static bool is_settled(const struct trip *t, uint64_t fence, const struct lq_settle *it, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (it[i].fence == fence && lb_slice_eq(worker_of(it[i].id), lb_slice_str(t->w->id)))
+        if (it[i].fence == fence && lb_slice_eq(worker_of(it[i].id), lb_slice_str(t->w->known.id)))
             return true;
     return false;
 }

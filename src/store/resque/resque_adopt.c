@@ -124,7 +124,7 @@ static void fail(struct adopt *a, const struct ls_resque_held *h, enum rq_bad ba
     lb_buf_init(&wrapped);
     lb_buf_init(&id);
     *piece = (struct ls_resque_piece){.action = 'F',
-                                      .worker = lb_slice_str(a->w->id),
+                                      .worker = lb_slice_str(a->w->known.id),
                                       .fence = h->fence,
                                       .at = a->failed.texts.n};
     lb_buf_clear(&a->text);
@@ -162,7 +162,7 @@ static bool lease(struct adopt *a, const struct ls_resque_held *h, struct lq_lea
 {
     struct lq_leased *l = &out->job[out->n];
     char id[LADE_ID_MAX + 1];
-    int n = snprintf(id, sizeof(id), "%s.%llu", a->w->id, (unsigned long long)h->fence);
+    int n = snprintf(id, sizeof(id), "%s.%llu", a->w->known.id, (unsigned long long)h->fence);
     *l = (struct lq_leased){.fence = h->fence, .lane = h->lane, .begun = h->begun};
     l->oversize = a->body.n > a->s->base.config.body_max;
     l->id = lb_arena_copy(&out->arena, id, (size_t)n);

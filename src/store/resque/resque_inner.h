@@ -16,7 +16,7 @@
  * worker holds no more jobs than it has slots. In reliable mode it takes jobs ahead while they are fast, as from any store (fetch.c);
  * those have no slot, and get one that is free at the next renewal, should they still run then.
  *
- * Lock order: state before a link; a link is never held while another is taken.
+ * Lock order: the registry of workers before a link; a link is never held while another is taken.
  */
 #ifndef LADE_STORE_RESQUE_RESQUE_INNER_H
 #define LADE_STORE_RESQUE_RESQUE_INNER_H
@@ -29,6 +29,7 @@
 #include "resque/resque_keys.h"
 #include "rt/seam.h"
 #include "store/redis/conn.h"
+#include "store/redis/known.h"
 #include "store/redis/script.h"
 #include "store/redis/url.h"
 #include "store/resque/resque_lanes.h"
@@ -69,10 +70,7 @@ struct ls_resque_ahead {
 
 /* What this process knows of a worker incarnation. */
 struct ls_resque_worker {
-    struct lb_list node; /* guarded by: state */
-    char id[LADE_ID_MAX + 1];
-    int refs; /* guarded by: state; the list's own and those of calls */
-    struct lr_event wake;
+    struct ls_redis_known known;
     struct ls_resque_watch watch; /* of the waiting thread, as the next three */
     struct ls_resque_lanes lanes; /* what patterns stand for, at the last take */
     bool full, paused;            /* of the last take */
@@ -99,10 +97,9 @@ struct ls_resque_store {
     bool strict, active, multi; /* options of the URL */
     bool reached;               /* atomic */
     struct ls_resque_link put, admin, work, beat;
-    unsigned n_slots;  /* guarded by: work link; given so far */
-    bool settle_doubt; /* guarded by: work link; a settle ended without an answer */
-    struct lr_mutex state;
-    struct lb_list workers; /* guarded by: state */
+    unsigned n_slots;                 /* guarded by: work link; given so far */
+    bool settle_doubt;                /* guarded by: work link; a settle ended without an answer */
+    struct ls_redis_registry workers; /* each begins as ls_redis_known */
 };
 
 static inline struct ls_resque_store *ls_resque_of(struct lq_store *s)
@@ -137,12 +134,30 @@ void ls_resque_key_of(struct ls_redis_cmd *cmd, const struct ls_resque_store *s,
                       struct lb_slice part);
 
 /* Finds or makes; NULL when out of memory or descriptors. Give it back with unref. */
-struct ls_resque_worker *ls_resque_worker_ref(struct ls_resque_store *s, const char *id);
+static inline struct ls_resque_worker *ls_resque_worker_ref(struct ls_resque_store *s,
+                                                            const char *id)
+{
+    return (struct ls_resque_worker *)ls_redis_registry_hold(&s->workers, id);
+}
+
 /* Finds only. */
-struct ls_resque_worker *ls_resque_worker_find(struct ls_resque_store *s, struct lb_slice id);
-void ls_resque_worker_unref(struct ls_resque_store *s, struct ls_resque_worker *w);
+static inline struct ls_resque_worker *ls_resque_worker_find(struct ls_resque_store *s,
+                                                             struct lb_slice id)
+{
+    return (struct ls_resque_worker *)ls_redis_registry_find(&s->workers, id);
+}
+
+static inline void ls_resque_worker_unref(struct ls_resque_store *s, struct ls_resque_worker *w)
+{
+    ls_redis_registry_let_go(&s->workers, &w->known);
+}
+
 /* The incarnation is no more. */
-void ls_resque_worker_forget(struct ls_resque_store *s, const char *id);
+static inline void ls_resque_worker_forget(struct ls_resque_store *s, const char *id)
+{
+    ls_redis_registry_forget(&s->workers, id);
+}
+
 bool ls_resque_ahead_add(struct ls_resque_ahead *a, uint64_t fence);
 /* False when it is not there. */
 bool ls_resque_ahead_remove(struct ls_resque_ahead *a, uint64_t fence);

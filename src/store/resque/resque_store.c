@@ -104,96 +104,24 @@ void ls_resque_key_of(struct ls_redis_cmd *cmd, const struct ls_resque_store *s,
 
 /* workers --------------------------------------------------------------------------------------------------------- */
 
-static void free_worker(struct ls_resque_worker *w)
+static void make_worker(struct ls_redis_known *k)
 {
+    struct ls_resque_worker *w = (struct ls_resque_worker *)k;
+    lb_buf_init(&w->queues);
+    w->take_seq = 1;
+    w->due_ms = -1;
+    w->pid = getpid();
+}
+
+static void unmake_worker(struct ls_redis_known *k)
+{
+    struct ls_resque_worker *w = (struct ls_resque_worker *)k;
     ls_redis_conn_close(w->watch.conn);
     ls_resque_lanes_fini(&w->lanes);
     lb_buf_fini(&w->queues);
     lb_free(w->slot);
     lb_free(w->plan);
     lb_free(w->ahead.fence);
-    lr_event_fini(&w->wake);
-    lb_free(w);
-}
-
-static struct ls_resque_worker *new_worker(const char *id)
-{
-    struct ls_resque_worker *w = lb_calloc(1, sizeof(*w));
-    if (!w)
-        return NULL;
-    if (lr_event_init(&w->wake) < 0) {
-        lb_free(w);
-        return NULL;
-    }
-    lb_buf_init(&w->queues);
-    (void)snprintf(w->id, sizeof(w->id), "%s", id);
-    w->refs = 1;
-    w->take_seq = 1;
-    w->due_ms = -1;
-    w->pid = getpid();
-    return w;
-}
-
-static struct ls_resque_worker *find_worker(struct ls_resque_store *s, const char *id)
-{
-    lb_list_each (it, &s->workers) {
-        struct ls_resque_worker *w = LB_CONTAINER_OF(it, struct ls_resque_worker, node);
-        if (strcmp(w->id, id) == 0)
-            return w;
-    }
-    return NULL;
-}
-
-struct ls_resque_worker *ls_resque_worker_ref(struct ls_resque_store *s, const char *id)
-{
-    lr_mutex_lock(&s->state);
-    struct ls_resque_worker *w = find_worker(s, id);
-    if (!w) {
-        w = new_worker(id);
-        if (w)
-            lb_list_push_back(&s->workers, &w->node);
-    }
-    if (w)
-        w->refs++;
-    lr_mutex_unlock(&s->state);
-    return w;
-}
-
-struct ls_resque_worker *ls_resque_worker_find(struct ls_resque_store *s, struct lb_slice id)
-{
-    struct ls_resque_worker *found = NULL;
-    lr_mutex_lock(&s->state);
-    lb_list_each (it, &s->workers) {
-        struct ls_resque_worker *w = LB_CONTAINER_OF(it, struct ls_resque_worker, node);
-        if (lb_slice_eq(lb_slice_str(w->id), id))
-            found = w;
-    }
-    if (found)
-        found->refs++;
-    lr_mutex_unlock(&s->state);
-    return found;
-}
-
-void ls_resque_worker_unref(struct ls_resque_store *s, struct ls_resque_worker *w)
-{
-    lr_mutex_lock(&s->state);
-    bool last = --w->refs == 0;
-    lr_mutex_unlock(&s->state);
-    if (last)
-        free_worker(w);
-}
-
-void ls_resque_worker_forget(struct ls_resque_store *s, const char *id)
-{
-    lr_mutex_lock(&s->state);
-    struct ls_resque_worker *w = find_worker(s, id);
-    if (w) {
-        lb_list_del(&w->node);
-        lr_event_raise(&w->wake);
-    }
-    lr_mutex_unlock(&s->state);
-    if (w)
-        ls_resque_worker_unref(s, w);
 }
 
 void ls_resque_slot_id(const struct ls_resque_store *s, const struct ls_resque_worker *w,
@@ -247,14 +175,12 @@ bool ls_resque_ahead_remove(struct ls_resque_ahead *a, uint64_t fence)
 static void close_store(struct lq_store *base)
 {
     struct ls_resque_store *s = ls_resque_of(base);
-    for (struct lb_list *it; (it = lb_list_pop(&s->workers));)
-        free_worker(LB_CONTAINER_OF(it, struct ls_resque_worker, node));
+    ls_redis_registry_fini(&s->workers);
     struct ls_resque_link *const links[] = {&s->beat, &s->work, &s->admin, &s->put};
     for (size_t i = 0; i < LB_ARRAY_LEN(links); i++) {
         ls_redis_conn_close(links[i]->conn);
         lr_mutex_fini(&links[i]->lock);
     }
-    lr_mutex_fini(&s->state);
     ls_redis_url_fini(&s->url);
 }
 
@@ -289,13 +215,13 @@ static int open_store(struct lq_store *base, lade_err *err)
     if (rc < 0)
         return rc;
     rq_host_init(&s->host, NULL);
-    lr_mutex_init(&s->state);
     s->put.bare = true;
     lr_mutex_init(&s->put.lock);
     lr_mutex_init(&s->admin.lock);
     lr_mutex_init(&s->work.lock);
     lr_mutex_init(&s->beat.lock);
-    lb_list_init(&s->workers);
+    ls_redis_registry_init(&s->workers, sizeof(struct ls_resque_worker), make_worker,
+                           unmake_worker);
     rc = ls_resque_conn_make(s, true, false, &s->put.conn, err);
     if (rc == 0)
         rc = ls_redis_conn_connect(

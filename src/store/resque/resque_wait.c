@@ -153,10 +153,10 @@ static int ask(struct wait_call *a, int64_t deadline, lade_err *err)
 
 static int wait_for_wake(struct ls_resque_worker *w, int64_t deadline)
 {
-    struct lr_fd fd = {.fd = w->wake.fd, .want = LR_READ};
+    struct lr_fd fd = {.fd = w->known.wake.fd, .want = LR_READ};
     if (lr_wait_fds(&fd, 1, deadline) <= 0)
         return LADE_EMPTY;
-    lr_event_clear(&w->wake);
+    lr_event_clear(&w->known.wake);
     return 0;
 }
 
@@ -167,14 +167,14 @@ static int listen_until(const struct wait_call *a, int64_t until, lade_err *err)
     for (;;) {
         if (ls_redis_conn_pushes(c) != a->seen)
             return 0;
-        struct lr_fd fd[2] = {{.fd = a->w->wake.fd, .want = LR_READ},
+        struct lr_fd fd[2] = {{.fd = a->w->known.wake.fd, .want = LR_READ},
                               {.fd = ls_redis_conn_fd(c), .want = LR_READ}};
         int ready = lr_wait_fds(fd, LB_ARRAY_LEN(fd), until);
         if (ready < 0)
             return lb_fail(err, LADE_EIO, "wait",
                            "the system does not let us wait for descriptors");
         if (fd[0].ready) {
-            lr_event_clear(&a->w->wake);
+            lr_event_clear(&a->w->known.wake);
             return 0;
         }
         if (ready == 0 && lb_clock_mono() >= until)
@@ -223,10 +223,5 @@ int ls_resque_wait(struct lq_store *base, const char *worker, struct lq_lanes la
 
 void ls_resque_wake(struct lq_store *base, const char *worker)
 {
-    struct ls_resque_store *s = ls_resque_of(base);
-    struct ls_resque_worker *w = ls_resque_worker_ref(s, worker);
-    if (!w)
-        return;
-    lr_event_raise(&w->wake);
-    ls_resque_worker_unref(s, w);
+    ls_redis_registry_wake(&ls_resque_of(base)->workers, worker);
 }
