@@ -145,9 +145,13 @@ local function body_of(P, p, i)
     local v, key = p.v, bodies_key(P, p.name)
     local first, n = v[1], v[#v - 2] + v[#v - 1] - v[1]
     local k = i - first
-    local from, to = struct.unpack('<I4I4', call('GETRANGE', key, 4 + 4 * k, 11 + 4 * k))
+    p.n_read = (p.n_read or 0) + 1
+    if p.n_read > 2 then -- several are asked for
+        p.text = p.text or call('GET', key)
+    end
+    local from, to = struct.unpack('<I4I4', p.text and sub(p.text, 5 + 4 * k, 12 + 4 * k) or call('GETRANGE', key, 4 + 4 * k, 11 + 4 * k))
     from = k > 0 and from or 0 -- what stands before the first end is not an end
-    return call('GETRANGE', key, 8 + 4 * n + from, 6 + 4 * n + to)
+    return p.text and sub(p.text, 9 + 4 * n + from, 7 + 4 * n + to) or call('GETRANGE', key, 8 + 4 * n + from, 6 + 4 * n + to)
 end
 
 -- The results of a pack's jobs, those that have one, in a string beside its bodies: u16 place, u32 length, bytes, and so on.
@@ -175,10 +179,16 @@ local function packed_result(P, p, place)
     return result
 end
 
--- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs.
-local function extract(P, p, i, state)
+-- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs; and that field too when it gives
+-- `later`, where the pair is put then.
+local function extract(P, p, i, state, later)
     local id, body, kind = id_at(p.name, i), body_of(P, p, i), sub(state, 1, 1)
-    call('HSET', P .. 'jobs', id, body)
+    if later then
+        local n = #later
+        later[n + 1], later[n + 2] = id, body
+    else
+        call('HSET', P .. 'jobs', id, body)
+    end
     set_state(p, i, i + 1, 'g')
     extra[kind] = extra[kind] - 1
     return body

@@ -22,6 +22,7 @@ local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
 local ends -- of jobs with details
 local details -- of the client, for the events: by id the record of a failure and that of its end; by run
+local extracted -- id, body, id, body ... of jobs that left their packs and are not written yet; nil when something may ask for them
 local heeded -- ids of jobs of packs that ended, nil while nobody waits
 local keyed -- keys of settled jobs, by id; nil when the queue has none
 
@@ -219,7 +220,7 @@ local function settle_packed(id, sp, fence)
     if not sp then
         complete_run(p, place, place + 1, fence, worker)
     else
-        local level = tostring(level_of(extract(P, p, place, state)))
+        local level = tostring(level_of(extract(P, p, place, state, extracted)))
         settle_own(id, sp, level, worker)
         remembered[#remembered + 1] = ' ' .. fence .. '\0' .. id
     end
@@ -450,7 +451,7 @@ end
 local function let_go()
     local answer = stale
     stale, settled, done, entries, fin, remembered, known, ends, keyed = nil, nil, nil, nil, nil, nil, nil, nil, nil
-    details, heeded = nil, nil
+    details, heeded, extracted = nil, nil, nil
     return answer
 end
 
@@ -488,6 +489,7 @@ local function op_settle(keys, argv)
     K.key_begin(P, meta[6])
     keyed = nil
     read_details(argv, ids_at, n, runs_at + 4 * n_runs + 9 * n_special, n_runs, meta[7])
+    extracted = not telling and not note_end and {} or nil
     call('HLEN', P .. 'jobs')
     call('HLEN', P .. 'held')
     local n_kept = call('LLEN', P .. 'completed')
@@ -523,6 +525,7 @@ local function op_settle(keys, argv)
         look_at_keys()
     end
     spread('HSET', P .. 'fin', fin, 1, n_fin) -- the first write; refuses a foreign key itself
+    spread('HSET', P .. 'jobs', extracted or {}, 1, extracted and #extracted or 0)
     spread('HDEL', P .. 'lease', settled, 1, n_settled)
     for worker, k in pairs(held) do
         call('HINCRBY', P .. 'held', worker, -k)
