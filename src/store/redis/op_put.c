@@ -190,7 +190,6 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 
 #define INBOX_JOBS  32    /* of one put */
 #define INBOX_BYTES 16384 /* of their bodies */
-#define MISSES_MAX  7     /* in a row that are counted, see note_miss */
 #define INBOX_LONG  300   /* elements: then it is emptied, by who has put the last */
 
 static bool fits_inbox(const struct ls_redis_put_call *pc)
@@ -397,14 +396,6 @@ static int note_all_put(struct ls_redis_put_call *pc)
     return 0;
 }
 
-/* A short way may be in vain each time, as for queues that keep events: after the k-th miss in a row 2^(k-1) - 1 puts go the general way at once. */
-static void note_miss(struct ls_redis_detour *d, bool missed)
-{
-    d->misses = missed ? LB_MIN(d->misses + 1, MISSES_MAX) : 0;
-    if (missed)
-        d->rest = (1U << d->misses) / 2 - 1;
-}
-
 /* After RPUSHX; NOT_FOUND: the queue is not there, or knows of no inbox yet. */
 static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
@@ -413,7 +404,7 @@ static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, l
     int64_t length = ls_redis_read_int(&cur), idle = ls_redis_read_int(&next);
     if (cur.bad || next.bad)
         return ls_redis_conn_fail_reply(c, "put", err);
-    note_miss(&s->inbox, length == 0);
+    ls_redis_detour_note(&s->inbox, length == 0);
     if (length == 0)
         return LADE_NOT_FOUND;
     bool told = s->some_idle;
@@ -446,7 +437,7 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
         int64_t done = ls_redis_read_int(&cur);
         if (cur.bad)
             return ls_redis_conn_fail_reply(c, "put", err);
-        note_miss(pc->sent_quick ? &pc->s->quick : &pc->s->later, done == 0);
+        ls_redis_detour_note(pc->sent_quick ? &pc->s->quick : &pc->s->later, done == 0);
         if (done)
             return note_all_put(pc);
         pc->quick = pc->later = false;
@@ -472,16 +463,12 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         pc.quick = is_quick(&pc);
         pc.later = may_be_later(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
-        if (pc.inbox && pc.s->inbox.rest > 0) {
-            pc.s->inbox.rest--;
+        if (pc.inbox && !ls_redis_detour_is_open(&pc.s->inbox))
             pc.inbox = pc.quick = false;
-        } else if (!pc.inbox && pc.quick && pc.s->quick.rest > 0) {
-            pc.s->quick.rest--;
+        else if (!pc.inbox && pc.quick && !ls_redis_detour_is_open(&pc.s->quick))
             pc.quick = false;
-        } else if (pc.later && pc.s->later.rest > 0) {
-            pc.s->later.rest--;
+        else if (pc.later && !ls_redis_detour_is_open(&pc.s->later))
             pc.later = false;
-        }
         rc = run_put(&pc, &ask, err);
         if (rc == 0)
             rc = ls_redis_replicate(pc.s, pc.s->admin.conn, "put", err);

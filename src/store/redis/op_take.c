@@ -1,5 +1,6 @@
 /*
- * op_take.c - settle_take: settles of each queue and then the take, as scripts in one write; lua/settle.lua, lua/take.lua
+ * op_take.c - settle_take: settles of each queue and then the take, as scripts in one write (lua/settle.lua, lua/take.lua), or as one
+ * call where there is one queue (lua/trip.lua)
  */
 #include "store/redis/op_settle.h"
 
@@ -15,7 +16,7 @@ struct trip {
     const struct lq_take *take;
     struct ls_redis_worker *w; /* of take */
     bool one_call;             /* settles and take have one reply */
-    bool brief;                /* and that is of lua/trip.lua's short way */
+    bool tries_short, brief;   /* by the short way of lua/trip.lua; and it went it all the way */
 };
 
 static void add_take_args(struct ls_redis_cmd *cmd, const struct trip *t, bool repeat)
@@ -54,16 +55,17 @@ static bool is_one_call(const struct trip *t)
                                 !ls_redis_settles_move_flows(g, 0));
 }
 
-static void encode_both(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+static void encode_both(struct ls_redis_conn *c, struct trip *t, bool repeat)
 {
     static const char *const what[2][2] = {{"take", "take_long"}, {"settle", "settle_long"}};
     const struct ls_redis_settles *g = &t->settles;
     ls_redis_settles_prepare(g);
     size_t n = g->n_queues > 0 ? ls_redis_settles_n_args(g, 0) : 0;
-    bool plain = n == 0 || ls_redis_settles_are_plain(g, 0);
+    t->tries_short = !repeat && !t->w->take_doubt && (n == 0 || ls_redis_settles_are_plain(g, 0)) &&
+                     ls_redis_detour_is_open(&t->s->trip);
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_TRIP, 1, 3 + n + N_TAKE_ARGS);
     ls_redis_keys_of(cmd, t->s, t->take->lanes);
-    ls_redis_arg_str(cmd, what[n > 0][!plain || repeat || t->w->take_doubt]);
+    ls_redis_arg_str(cmd, what[n > 0][!t->tries_short]);
     ls_redis_arg_u64(cmd, n);
     if (n > 0)
         ls_redis_settles_add_args(g, cmd, 0, repeat);
@@ -73,7 +75,7 @@ static void encode_both(struct ls_redis_conn *c, const struct trip *t, bool repe
 
 static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
-    const struct trip *t = ctx;
+    struct trip *t = ctx;
     if (t->one_call) {
         encode_both(c, t, repeat);
         return;
@@ -263,7 +265,7 @@ int ls_redis_read_leased(struct ls_redis_store *s, struct ls_redis_cursor *c, si
     return 0;
 }
 
-/* The answer of the short way of lua/trip.lua: {1, fence, then id and body of each job}. */
+/* The answer of the short way of lua/trip.lua: {1, fence, then id and body of each job}, or {2, now, next due}. */
 static bool is_brief(const struct trip *t, struct ls_redis_cursor cur)
 {
     return t->one_call && ls_redis_peek(&cur) == LS_REDIS_ARRAY && ls_redis_read_array(&cur) > 0 &&
@@ -274,9 +276,14 @@ static int read_brief(const struct trip *t, struct ls_redis_cursor c, struct lq_
                       lade_err *err)
 {
     size_t n = ls_redis_read_array(&c);
-    c.bad |= ls_redis_read_int(&c) != 1;
-    uint64_t fence = (uint64_t)ls_redis_read_int(&c);
-    c.bad |= n % 2 != 0 || n > 2 + 2 * LQ_TAKE_MAX;
+    int64_t what = ls_redis_read_int(&c), number = ls_redis_read_int(&c);
+    if (what == 2) {
+        int64_t next = ls_redis_read_int(&c);
+        out->now_ms = number;
+        out->next_due_ms = next;
+        return c.bad ? -LADE_EPROTO : 0;
+    }
+    c.bad |= what != 1 || n % 2 != 0 || n > 2 + 2 * LQ_TAKE_MAX;
     if (c.bad)
         return -LADE_EPROTO;
     n = n / 2 - 1;
@@ -291,7 +298,7 @@ static int read_brief(const struct trip *t, struct ls_redis_cursor c, struct lq_
         if (!job[i].id.p || !job[i].body.p)
             return lb_fail_nomem(err, "take");
         job[i].history = (struct lb_mut){job[i].id.p + job[i].id.n, 0}; /* a NUL */
-        job[i].fence = fence;
+        job[i].fence = (uint64_t)number;
     }
     if (c.bad)
         return -LADE_EPROTO;
@@ -474,10 +481,19 @@ static bool find_part(const struct trip *t, struct ls_redis_conn *c, size_t i,
         return false;
     if (!t->one_call || t->brief)
         return true;
-    bool good = ls_redis_read_array(cur) == 2;
+    bool good = ls_redis_read_array(cur) == 3;
     if (i == 1 || t->settles.n_queues == 0)
         ls_redis_skip(cur);
     return good && !cur->bad;
+}
+
+/* A part of a call that is not brief. */
+static bool went_short(struct ls_redis_cursor cur)
+{
+    (void)ls_redis_read_array(&cur);
+    ls_redis_skip(&cur);
+    ls_redis_skip(&cur);
+    return ls_redis_read_int(&cur) != 0;
 }
 
 /*
@@ -503,6 +519,8 @@ static int finish_trip(struct trip *t, struct ls_redis_conn *c, const struct ls_
                    : ls_redis_conn_fail_reply(c, t->one_call ? "trip" : "settle", err);
     }
     ls_redis_settles_report(&t->settles);
+    if (t->tries_short)
+        ls_redis_detour_note(&t->s->trip, !t->brief && !went_short(ls_redis_conn_reply(c, 0)));
     return t->take ? finish_take(t, c, cur, out, err) : 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/base.h"
 #include "base/list.h"
 #include "queue/bound.h"
 #include "queue/event.h"
@@ -105,10 +106,29 @@ struct ls_redis_worker {
     uint32_t run;               /* guarded by: beat link; of `runs` when it last renewed */
 };
 
-/* How often in a row a short way of put was in vain, and how many puts do not try it. */
+/* How often in a row a short way was in vain, and how many calls do not try it. */
 struct ls_redis_detour {
     unsigned misses, rest;
 };
+
+#define LS_REDIS_MISSES_MAX 7 /* in a row that are counted */
+
+/* Whether to try it; false counts as one that does not. */
+static inline bool ls_redis_detour_is_open(struct ls_redis_detour *d)
+{
+    if (d->rest == 0)
+        return true;
+    d->rest--;
+    return false;
+}
+
+/* It may be in vain each time, as for queues that keep events: after the k-th miss in a row 2^(k-1) - 1 calls do not try it. */
+static inline void ls_redis_detour_note(struct ls_redis_detour *d, bool missed)
+{
+    d->misses = missed ? LB_MIN(d->misses + 1, LS_REDIS_MISSES_MAX) : 0;
+    if (missed)
+        d->rest = (1U << d->misses) / 2 - 1;
+}
 
 struct ls_redis_store {
     struct lq_store base;
@@ -123,8 +143,9 @@ struct ls_redis_store {
     uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
     uint64_t put_seq;                  /* guarded by: admin link */
     struct ls_redis_detour inbox, quick, later; /* guarded by: admin link; op_put.c */
-    bool some_idle;      /* guarded by: admin link; the last put by an inbox met a worker to wake */
-    uint64_t settle_tag; /* guarded by: work link */
+    bool some_idle; /* guarded by: admin link; the last put by an inbox met a worker to wake */
+    struct ls_redis_detour trip;                      /* guarded by: work link; op_take.c */
+    uint64_t settle_tag;                              /* guarded by: work link */
     struct ls_redis_doubt doubt[LS_REDIS_DOUBTS_MAX]; /* guarded by: work link */
     char telling[LS_REDIS_TELLING_MAX]
                 [LADE_NAME_MAX + 1]; /* guarded by: work link; queues with events */

@@ -3,8 +3,8 @@
 -- KEYS  meta
 -- ARGV  what ("take" or "settle", "_long" behind it when there is no short way), n, n arguments of the settle (settle.lua; n = 0: nothing
 --       to settle), the arguments of the take (take.lua)
--- Answers {what the settle answers, what the take answers}; or, when both went the short way and found no stale lease, {1, fence, then
--- id and body of each job}.
+-- Answers {what the settle answers, what the take answers, whether one of them went the short way (0|1)}; or, when both went the short way, {1, fence, then id and body of each job}, or
+-- {2, now, next due or 0} when there is none.
 --
 -- Usual is: completed jobs with records of their own, settled by the worker that holds them; and fresh jobs of one level that lie in the
 -- inbox, all of which are taken. They go from there into the worker's hands without ever standing in a ready list. Where anything else
@@ -248,7 +248,7 @@ local function go_short(key, argv, at, n_said)
         write_take(N, f, worker, fence, meta, argv[take_at + 6], argv[take_at + 8], fields)
         answer = f.out
     elseif f then
-        answer = {0, now, due or 0}
+        answer = {2, now, due or 0}
         if argv[take_at + 2] == '1' then
             call('SADD', N.idle, worker)
         end
@@ -265,8 +265,8 @@ end
 
 -- The same in the words of the general take.
 local function spell_out(answer)
-    if answer[1] == 0 then
-        return answer
+    if answer[1] == 2 then
+        return {0, answer[2], answer[3]}
     end
     local ids, bodies = {}, {}
     for i = 3, #answer, 2 do
@@ -276,14 +276,15 @@ local function spell_out(answer)
 end
 
 local function op_trip(keys, argv)
-    local n_said, settled, taken = tonumber(argv[2]), nil, nil
+    local n_said, settled, taken, short = tonumber(argv[2]), nil, nil, 0
     if argv[1] == 'settle' or argv[1] == 'take' then
         begin_bare()
         packs, extra = {}, {r = 0, a = 0, c = 0}
         settled, taken = go_short(keys[1], argv, 3, n_said)
-        if taken and taken[1] == 1 and (settled or n_said == 0) then
+        if taken and (settled or n_said == 0) then
             return taken
         end
+        short = (settled or taken) and 1 or 0
         taken = taken and spell_out(taken)
     end
     if n_said > 0 and not settled then
@@ -291,5 +292,5 @@ local function op_trip(keys, argv)
     else
         settled = {}
     end
-    return {settled, taken or ops.take(keys, part_of(argv, 3 + n_said, #argv))}
+    return {settled, taken or ops.take(keys, part_of(argv, 3 + n_said, #argv)), short}
 end
