@@ -443,7 +443,8 @@ const struct cli_command cli_worker_run = {
         "once; TSTP makes it take no more. On a resque:// store signals mean what they do to Ruby's Resque: QUIT "
         "finishes what runs, however long, and ends; TERM and INT as above; USR1 breaks off what runs, which fails, and goes on; USR2 "
         "takes no more, CONT takes again. --queue names queues in strict order, a=3,b=1 with "
-        "weights; there also *, file_*, ?, [ab] and !low, as QUEUES of Resque.",
+        "weights; there also *, file_*, ?, [ab] and !low, as QUEUES of Resque. "
+        "A job of ActiveJob is of the kind of its job_class there, LADE_HEADER_JOB_ID its id; ?mode=, ?jobs= and ?failures= of the URL: docs/resque.md.",
     .examples = "  lade work --queue images,default --kind wc --exec 'wc -w' -c 8\n"
                 "  lade work -q mail=3,bulk=1 -k send -e ./send.sh -k clean -e ./clean.sh --drain\n"
                 "  lade work -u resque://localhost -q 'high,*,!bulk' -k Mail::Send -e ./send.sh",
