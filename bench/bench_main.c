@@ -21,6 +21,7 @@
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/runner.h"
+#include "bench/times.h"
 
 static volatile sig_atomic_t stop;
 
@@ -41,7 +42,7 @@ static void catch_signals(void)
 }
 
 struct places {
-    char root[480], tables[512], drivers[512], peers[512];
+    char root[480], tables[512], drivers[512], peers[512], times[512];
 };
 
 /* $LADE_BENCH_DIR is for tests and for a tree that moved. */
@@ -49,8 +50,11 @@ static void find_places(struct places *p)
 {
     const char *bench = getenv("LADE_BENCH_DIR");
     (void)snprintf(p->root, sizeof(p->root), "%s", BN_SOURCE_DIR);
-    if (!bench || !*bench)
+    bool own = bench && *bench;
+    if (!own)
         bench = BN_SOURCE_DIR "/bench";
+    (void)snprintf(p->times, sizeof(p->times), "%s/times.json",
+                   own ? bench : BN_SOURCE_DIR "/build/bench");
     (void)snprintf(p->tables, sizeof(p->tables), "%s/tables", bench);
     (void)snprintf(p->drivers, sizeof(p->drivers), "%s/drivers", bench);
     (void)snprintf(p->peers, sizeof(p->peers), "%s/build/peers", p->root);
@@ -197,8 +201,10 @@ static int run_table(const char *name, const struct bn_options *o, const struct 
     if (code == 0 && (s.raw = open_in(&s, "raw.jsonl"))) {
         s.machine = bn_machine_facts(p->root);
         bn_eta_init(&eta, false);
+        bn_times_load(&s, p->times);
         bn_session_run(&s, &eta);
         (void)fclose(s.raw);
+        bn_times_save(&s, p->times);
         code = write_reports(&s, command, o) && all_cells_good(&s) ? 0 : 1;
         bn_eta_say(&eta, "%s: %s%s/report.md", name, s.partial ? "stopped; partial report in " : "",
                    s.out);

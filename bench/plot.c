@@ -36,10 +36,37 @@ static bool is_first_of_unit(const struct bn_session *s, size_t row, size_t view
     return true;
 }
 
-/* Rows as lines: label, then median, low and high of each column ("?" = missing). The number of lines. */
-static size_t write_data(const struct bn_session *s, const char *unit, FILE *f)
+/* Sixteen that can be told apart, since gnuplot has eight. */
+static const char palette[] =
+    "set linetype 1 lc rgb '#1f77b4'\nset linetype 2 lc rgb '#ff7f0e'\nset linetype 3 lc rgb '#2ca02c'\n"
+    "set linetype 4 lc rgb '#d62728'\nset linetype 5 lc rgb '#9467bd'\nset linetype 6 lc rgb '#8c564b'\n"
+    "set linetype 7 lc rgb '#e377c2'\nset linetype 8 lc rgb '#7f7f7f'\nset linetype 9 lc rgb '#bcbd22'\n"
+    "set linetype 10 lc rgb '#17becf'\nset linetype 11 lc rgb '#aec7e8'\nset linetype 12 lc rgb '#ffbb78'\n"
+    "set linetype 13 lc rgb '#98df8a'\nset linetype 14 lc rgb '#ff9896'\nset linetype 15 lc rgb '#c5b0d5'\n"
+    "set linetype 16 lc rgb '#393b79'\nset linetype cycle 16\n";
+
+/* Whether a column has a bar of this unit. Sets *rows to the number of rows that have the unit. */
+static bool has_bar(const struct bn_session *s, const char *unit, size_t c, size_t *rows)
 {
-    size_t lines = 0;
+    bool any = false;
+    *rows = 0;
+    for (size_t r = 0; r < s->table->n_rows; r++) {
+        const struct bn_row *row = &s->table->rows[r];
+        for (size_t i = 0; i < row->n_views; i++) {
+            const struct bn_view *view = &row->views[i];
+            struct bn_stats st;
+            if (strcmp(view->unit, unit) != 0 || axis_of(row))
+                continue;
+            ++*rows;
+            any = any || bn_session_stats(s, r, c, view->metric, view->lower, &st);
+        }
+    }
+    return any;
+}
+
+/* Rows as lines: label, then median, low and high of each column ("?" = missing). */
+static void write_data(const struct bn_session *s, const char *unit, FILE *f)
+{
     for (size_t r = 0; r < s->table->n_rows; r++) {
         const struct bn_row *row = &s->table->rows[r];
         for (size_t i = 0; i < row->n_views; i++) {
@@ -55,36 +82,42 @@ static size_t write_data(const struct bn_session *s, const char *unit, FILE *f)
                     (void)fputs(" ? ? ?", f);
             }
             (void)fputc('\n', f);
-            lines++;
         }
     }
-    return lines;
 }
 
-static void write_script(const struct bn_session *s, const char *unit, size_t lines,
-                         const char *name, FILE *f)
+/* A contender keeps its colour in all plots of a table, and has no place where it has no bar at all. */
+static void write_script(const struct bn_session *s, const char *unit, const char *name, FILE *f)
 {
+    size_t rows = 0;
+    size_t bars = 0;
+    for (size_t c = 0; c < s->n_contenders; c++)
+        bars += has_bar(s, unit, c, &rows);
     (void)fprintf(
         f,
-        "set terminal svg size %zu,520 dynamic background rgb 'white' font 'sans,12'\n"
+        "set terminal svg size %zu,520 dynamic background rgb 'white' font 'sans,12'\n%s"
         "set output '%s.svg'\nset title \"%s\" noenhanced\nset ylabel '%s'\n"
         "set datafile missing '?'\nset style data histogram\n"
-        "set style histogram errorbars gap 1 lw 1\nset style fill solid 0.8 noborder\n"
-        "set logscale y\nset grid ytics\nset xtics rotate by 40 right font ',10' noenhanced\n"
-        "set key outside top horizontal noenhanced\nplot ",
-        LB_MAX(lines * (s->n_contenders * 14 + 20) + 240, (size_t)640), name, s->table->title,
+        "set style histogram errorbars gap 2 lw 1\nset style fill solid 1 border lc rgb '#303030'\n"
+        "set logscale y\nset format y '%%.0s%%c'\nset grid ytics\nset xtics rotate by 30 right font ',11' "
+        "noenhanced\nset key outside top horizontal noenhanced\nplot ",
+        LB_MAX(rows * (bars * 14 + 30) + 240, (size_t)640), palette, name, s->table->title,
         strcmp(unit, "us") == 0 ? "microseconds" : unit);
-    for (size_t c = 0; c < s->n_contenders; c++)
-        (void)fprintf(f, "%s'%s.dat' using %zu:%zu:%zu%s title \"%s\"", c ? ", " : "", name,
-                      2 + 3 * c, 3 + 3 * c, 4 + 3 * c, c == 0 ? ":xtic(1)" : "",
+    bool first = true;
+    for (size_t c = 0; c < s->n_contenders; c++) {
+        if (!has_bar(s, unit, c, &rows))
+            continue;
+        (void)fprintf(f, "%s'%s.dat' using %zu:%zu:%zu%s lt %zu title \"%s\"", first ? "" : ", ",
+                      name, 2 + 3 * c, 3 + 3 * c, 4 + 3 * c, first ? ":xtic(1)" : "", c + 1,
                       bn_session_column(s, c));
+        first = false;
+    }
     (void)fputc('\n', f);
 }
 
-/* The rows that share the first one's spec: the number, then each figure of the unit on each contender. The number of lines. */
-static size_t write_line_data(const struct bn_session *s, size_t first, const char *unit, FILE *f)
+/* The rows that share the first one's spec: the number, then each figure of the unit on each contender. */
+static void write_line_data(const struct bn_session *s, size_t first, const char *unit, FILE *f)
 {
-    size_t lines = 0;
     const struct bn_row *of = &s->table->rows[first];
     for (size_t r = first; r < s->table->n_rows; r++) {
         const struct bn_row *row = &s->table->rows[r];
@@ -101,9 +134,7 @@ static size_t write_line_data(const struct bn_session *s, size_t first, const ch
             }
         }
         (void)fputc('\n', f);
-        lines++;
     }
-    return lines;
 }
 
 /* "{n} ready" without the number. */
@@ -118,13 +149,14 @@ static void write_line_script(const struct bn_session *s, size_t first, const ch
 {
     const struct bn_row *row = &s->table->rows[first];
     size_t column = 2;
-    (void)fprintf(f,
-                  "set terminal svg size 900,560 dynamic background rgb 'white' font 'sans,12'\n"
-                  "set output '%s.svg'\nset title \"%s:%s\" noenhanced\nset ylabel '%s'\n"
-                  "set xlabel '%s' noenhanced\nset datafile missing '?'\nset logscale xy\n"
-                  "set format x '10^{%%T}'\nset grid\nset key outside right noenhanced\nplot ",
-                  name, s->table->name, title_of(row),
-                  strcmp(unit, "us") == 0 ? "microseconds" : unit, axis_of(row));
+    (void)fprintf(
+        f,
+        "set terminal svg size 900,560 dynamic background rgb 'white' font 'sans,12'\n%s"
+        "set output '%s.svg'\nset title \"%s:%s\" noenhanced\nset ylabel '%s'\n"
+        "set xlabel '%s' noenhanced\nset datafile missing '?'\nset logscale xy\n"
+        "set format x '10^{%%T}'\nset format y '%%.0s%%c'\nset grid\nset key outside right noenhanced\nplot ",
+        palette, name, s->table->name, title_of(row),
+        strcmp(unit, "us") == 0 ? "microseconds" : unit, axis_of(row));
     for (size_t i = 0, colour = 0; i < row->n_views; i++) {
         if (strcmp(row->views[i].unit, unit) != 0)
             continue;
@@ -149,7 +181,10 @@ static bool plot_unit(const struct bn_session *s, size_t row, const char *unit, 
     FILE *f = fopen(path, "we");
     if (!f)
         return false;
-    size_t n = lines ? write_line_data(s, row, unit, f) : write_data(s, unit, f);
+    if (lines)
+        write_line_data(s, row, unit, f);
+    else
+        write_data(s, unit, f);
     (void)fclose(f);
     (void)snprintf(path, sizeof(path), "%s/%s.gp", s->out, name);
     f = fopen(path, "we");
@@ -158,7 +193,7 @@ static bool plot_unit(const struct bn_session *s, size_t row, const char *unit, 
     if (lines)
         write_line_script(s, row, unit, name, f);
     else
-        write_script(s, unit, n, name, f);
+        write_script(s, unit, name, f);
     (void)fclose(f);
     (void)snprintf(path, sizeof(path), "%s.gp", name);
     struct bn_child c = {.argv = (const char *[]){"gnuplot", path, NULL},

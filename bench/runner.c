@@ -79,6 +79,26 @@ static void narrow_contenders(struct bn_session *s, const char *peers)
     s->n_contenders = n;
 }
 
+/* A contender is what its settings make it: a row that asks for the contrary is none of its. */
+static bool contradicts(const struct bn_session *s, size_t row, size_t c, char *out, size_t size)
+{
+    const char *key;
+    json_t *own;
+    json_object_foreach((json_t *)s->contender[c]->set, key, own)
+    {
+        char wanted[64];
+        char set[64];
+        const json_t *v = json_object_get(s->table->rows[row].params, key);
+        if (!v || strcmp(bn_param_text(v, wanted, sizeof(wanted)),
+                         bn_param_text(own, set, sizeof(set))) == 0)
+            continue;
+        (void)snprintf(out, size, "not applicable: %s sets %s=%s, the row is of %s=%s",
+                       s->contender[c]->name, key, set, key, wanted);
+        return true;
+    }
+    return false;
+}
+
 bool bn_session_open(struct bn_session *s, const char *peers, char *why, size_t size)
 {
     narrow_contenders(s, peers);
@@ -105,9 +125,10 @@ bool bn_session_open(struct bn_session *s, const char *peers, char *why, size_t 
             struct bn_cell *cell = bn_session_cell(s, r, c);
             if (!s->contender[c])
                 (void)snprintf(cell->why_not, sizeof(cell->why_not), "no driver here");
-            else
-                (void)bn_contender_why_not(s->contender[c], s->table->rows[r].scenario,
-                                           s->server.program, cell->why_not, sizeof(cell->why_not));
+            else if (!*bn_contender_why_not(s->contender[c], s->table->rows[r].scenario,
+                                            s->server.program, cell->why_not,
+                                            sizeof(cell->why_not)))
+                (void)contradicts(s, r, c, cell->why_not, sizeof(cell->why_not));
         }
     }
     return true;
@@ -278,10 +299,28 @@ static void step(struct bn_session *s, struct bn_eta *eta, int repeat, size_t ro
         cell->run[cell->n_runs++] = run;
 }
 
+/* What is to come, before anything ran: by the times of the last run here. */
+static void say_extent(const struct bn_session *s, struct bn_eta *eta)
+{
+    size_t n = 0;
+    size_t n_known = 0;
+    for (size_t i = 0; i < s->table->n_rows * s->n_contenders; i++) {
+        n += !s->cell[i].why_not[0];
+        n_known += !s->cell[i].why_not[0] && s->cell[i].last_wall_s > 0;
+    }
+    double left = estimate_left(s, -s->warmup, 0, 0);
+    char time[96] = "never run here, so its time is known only after the first round";
+    if (n_known > 0)
+        (void)snprintf(time, sizeof(time), "about %.0f min by the last runs here", left / 60);
+    bn_eta_say(eta, "%s: %zu cells, %d rounds (%d of them warm-up): %s", s->table->name, n,
+               s->repeats + s->warmup, s->warmup, time);
+}
+
 void bn_session_run(struct bn_session *s, struct bn_eta *eta)
 {
     int64_t began = lb_clock_mono();
     s->load_before = bn_machine_load();
+    say_extent(s, eta);
     for (int repeat = -s->warmup; repeat < s->repeats; repeat++) {
         for (size_t row = 0; row < s->table->n_rows; row++) {
             for (size_t k = 0; k < s->n_contenders && !(s->stop && *s->stop); k++)

@@ -322,6 +322,52 @@ static void what_cannot_run_is_named_in_its_cell(void **state)
     assert_says(f, "| odd | not run: good has no other |");
 }
 
+/* The contender sets mode=good, and is none for a row of mode=other; the driver is not even asked. */
+static void a_row_against_a_contenders_setting_is_not_its(void **state)
+{
+    struct fix *f = *state;
+    write_tree(f, (const char *[]){"good", NULL});
+    json_t *table = json_load_file(path_of(f, "tables/t.json"), 0, NULL);
+    (void)json_array_append_new(json_object_get(table, "rows"),
+                                json_pack("{s:s,s:s,s:{s:i,s:s}}", "id", "odd", "scenario", "count",
+                                          "params", "n", 10, "mode", "other"));
+    assert_int_equal(json_dump_file(table, path_of(f, "tables/t.json"), 0), 0);
+    json_decref(table);
+    start(f, (const char *[]){"--repeats", "1", "--warmup", "0", NULL});
+    assert_true(ts_proc_wait(&f->proc, SOON));
+    read_results(f);
+    assert_int_equal(ts_proc_code(&f->proc), 0);
+    assert_says(f,
+                "| odd | not run: not applicable: good sets mode=good, the row is of mode=other |");
+    assert_int_equal(json_array_size(f->raw), 2);
+}
+
+/* By what its cells took when they last ran here. */
+static void a_second_run_knows_at_its_start_how_long_it_takes(void **state)
+{
+    struct fix *f = *state;
+    static const char *const modes[] = {"good", NULL};
+    assert_int_equal(run(f, modes, (const char *[]){"--repeats", "1", "--warmup", "0", NULL}), 0);
+    json_t *times = json_load_file(path_of(f, "times.json"), 0, NULL);
+    assert_int_equal(json_object_size(times), 2);
+    const char *key;
+    json_t *v;
+    json_object_foreach(times, key, v)
+    {
+        assert_non_null(strstr(key, "t|n=10"));
+        assert_true(json_number_value(v) > 0);
+        (void)json_real_set(v, 600);
+    }
+    assert_int_equal(json_dump_file(times, path_of(f, "times.json"), 0), 0);
+    json_decref(times);
+    start(f, (const char *[]){"--repeats", "3", "--warmup", "0", NULL});
+    assert_true(ts_proc_wait(&f->proc, SOON));
+    char *said = read_file(path_of(f, "log"));
+    assert_non_null(
+        strstr(said, "2 cells, 3 rounds (0 of them warm-up): about 60 min by the last runs here"));
+    free(said);
+}
+
 /* The originals' flags, with one dash as there. */
 static void flags_of_the_originals_reach_the_driver(void **state)
 {
@@ -373,6 +419,8 @@ int main(int argc, char **argv)
         TEST(a_hanging_driver_is_ended_with_its_children),
         TEST(ctrl_c_leaves_a_partial_report),
         TEST(what_cannot_run_is_named_in_its_cell),
+        TEST(a_row_against_a_contenders_setting_is_not_its),
+        TEST(a_second_run_knows_at_its_start_how_long_it_takes),
         TEST(flags_of_the_originals_reach_the_driver),
         TEST(a_scenario_that_no_row_has_is_refused),
         TEST(usage_errors_exit_with_2),

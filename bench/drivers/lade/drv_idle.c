@@ -93,4 +93,5 @@ static int run_idle(struct drv *d)
     return rc;
 }
 
-const struct drv_scenario drv_idle[] = {{"idle", run_idle}, {NULL, NULL}};
+const struct drv_scenario drv_idle[] = {
+    {"idle", run_idle}, {"idle-queues", run_idle}, {NULL, NULL}};

@@ -4,11 +4,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "bench/drivers/lade/drv.h"
 
 #define RUN_SECONDS 600 /* the runner's deadline is shorter */
 #define POLL_NS     200000
+#define QUEUES_MAX  64
 
 bool drv_sink_init(struct drv_sink *s, uint64_t mark, uint64_t want, bool latency)
 {
@@ -81,6 +83,14 @@ int drv_worker_open(struct drv *d, struct drv_worker *w, int concurrency, lade_h
                     void *ctx)
 {
     lade_worker_config config = {.concurrency = concurrency, .no_signals = true};
+    lade_worker_queue queue[QUEUES_MAX] = {{.name = "default"}};
+    char name[QUEUES_MAX][32];
+    config.queues = queue;
+    config.n_queues = (size_t)LB_MIN(LB_MAX(drv_int(d, "serves", 1), 1), QUEUES_MAX);
+    for (size_t i = 1; i < config.n_queues; i++) {
+        (void)snprintf(name[i], sizeof(name[i]), "other%zu", i);
+        queue[i].name = name[i];
+    }
     if (strcmp(drv_text(d, "executor", "task"), "thread") == 0)
         config.executor = LADE_EXECUTOR_THREAD;
     *w = (struct drv_worker){0};
