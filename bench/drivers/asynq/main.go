@@ -1,4 +1,4 @@
-// asynq in the tables chronos and idle. It has no chains and no groups with a callback.
+// asynq in the tables chronos, idle and growth (growth.go). It has no chains and no groups with a callback.
 package main
 
 import (
@@ -23,7 +23,7 @@ type payload struct {
 
 func main() {
 	gokit.Main(gokit.Driver{Name: "asynq", Module: "github.com/hibiken/asynq", Scenarios: map[string]gokit.Scenario{
-		"enqueue": enqueue, "e2e": endToEnd, "idle": idle,
+		"enqueue": enqueue, "e2e": endToEnd, "idle": idle, "growth": growth,
 	}})
 }
 

@@ -56,7 +56,15 @@ type Result struct {
 
 // The parameters that the tables list; one without a use in the scenario is ignored.
 var known = map[string]bool{"url": true, "n": true, "producers": true, "payload": true, "concurrency": true, "warmup": true,
-	"length": true, "size": true, "workers": true, "seconds": true, "wakes": true}
+	"length": true, "size": true, "workers": true, "seconds": true, "wakes": true, "queues": true, "keys": true, "state": true}
+
+type cannot string
+
+func (c cannot) Error() string        { return string(c) }
+func (c cannot) Is(target error) bool { return target == ErrUsage }
+
+// Cannot is the reason why a scenario is not run with these parameters: the driver exits with 2, and the report says it.
+func Cannot(format string, args ...any) error { return cannot(fmt.Sprintf(format, args...)) }
 
 // Verified is the proof of the work: jobs counted, and the sum of their numbers.
 type Verified struct {
@@ -73,6 +81,16 @@ func (r *Run) Int(name string, otherwise int) int {
 			fail(2, fmt.Errorf("%s=%s is not a whole number", name, text))
 		}
 		value = n
+	}
+	r.used[name] = value
+	return value
+}
+
+// Text is a parameter that is no number.
+func (r *Run) Text(name, otherwise string) string {
+	value, ok := r.params[name]
+	if !ok {
+		value = otherwise
 	}
 	r.used[name] = value
 	return value

@@ -155,3 +155,18 @@ func (s *Server) usage() (serverUsage, error) {
 	u.commands -= own
 	return u, nil
 }
+
+// Memory is the server's used_memory.
+func (s *Server) Memory() (float64, error) {
+	v, err := s.Do("INFO", "memory")
+	if err != nil {
+		return 0, err
+	}
+	text, _ := v.(string)
+	for _, line := range strings.Split(text, "\r\n") {
+		if key, value, _ := strings.Cut(line, ":"); key == "used_memory" {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, errors.New("INFO has no used_memory")
+}
