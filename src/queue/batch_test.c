@@ -255,6 +255,30 @@ static void more_jobs_than_a_commit_carries_go_in_several(void **state)
     assert_true(fake.most <= LQ_BATCH_JOBS);
 }
 
+/* Two sleep, whose jobs fill a commit each, and a third yields: told to lead, it would have no part in the next commit. */
+static void whoever_is_told_to_lead_is_in_the_commit(void **state)
+{
+    struct lq_batch *b = *state;
+    struct caller c[4];
+    fake.gated = true;
+    start(&c[0], b, 'a', 1, 1);
+    wait_until_entered();
+    for (size_t i = 1; i < 4; i++) {
+        atomic_store(&b->patience.time, i < 3 ? 0 : (int)LADE_SECOND);
+        start(&c[i], b, (char)('a' + i), 1, LQ_BATCH_JOBS - 1);
+        while (lq_batch_waiting(b) < (int)i)
+            lr_sleep_until(lb_deadline_in(LADE_MILLISECOND));
+        lr_sleep_until(lb_deadline_in(5 * LADE_MILLISECOND)); /* most likely it sleeps by now */
+    }
+    lr_event_raise(&fake.gate);
+    for (size_t i = 0; i < 4; i++) {
+        lr_thread_join(&c[i].thread);
+        assert_int_equal(c[i].rc, 0);
+        assert_int_equal(c[i].wrong, 0);
+    }
+    assert_int_equal(fake.calls, 4);
+}
+
 static void a_call_that_waits_needs_no_memory(void **state)
 {
     struct caller c[2];
@@ -345,6 +369,7 @@ int main(void)
         BATCH_TEST(tasks_and_threads_that_sleep_miss_no_wake),
         BATCH_TEST(a_store_whose_speed_changes_loses_no_caller),
         BATCH_TEST(more_jobs_than_a_commit_carries_go_in_several),
+        BATCH_TEST(whoever_is_told_to_lead_is_in_the_commit),
         BATCH_TEST(a_call_that_waits_needs_no_memory),
         BATCH_TEST(without_memory_to_share_a_commit_each_call_has_its_own),
         BATCH_TEST(a_cancelled_task_waits_for_its_commit),

@@ -312,6 +312,10 @@ static void follow(void *p)
     for (uint64_t last = 0; last < 2000;) {
         uint32_t count = lr_pulse_count(&k->pulse);
         if (atomic_load(&k->round) == last) {
+            if (last % 3 == 0) { /* the raise may come right between looking and waiting */
+                lr_yield_turn();
+                (void)sched_yield();
+            }
             lr_pulse_wait(&k->pulse, count);
             continue;
         }
