@@ -37,7 +37,8 @@
  * - Jobs due, or ended, in the same millisecond are in any order among each other.
  * - act on an active job that is already marked is WRONG_STATE, but for REMOVE. act leaves retention to trim.
  * - total_dead and total_completed count every move there, also when nothing is kept; RETRY and redrive take nothing off.
- * - A settle that ends a node of a flow puts the next ones before the take of the same call, which may bring them.
+ * - A settle that ends a node of a flow puts the next ones before the take of the same call, which may bring them; up to three
+ *   quarters of what it brings may be such nodes of the best level that is ready, before others of it that have waited longer.
  *
  * Identity. Job ids are made by the client, so put may be repeated after a lost reply: a store that talks to a server
  * must answer the repeat of its own call as it answered (or would have answered) the first, for put, take and settle.

@@ -109,6 +109,24 @@ static void job_whose_put_could_not_ring_is_found_by_a_renewal(void **state)
     assert_int_equal(srig_take(other, "w", 1), 1);
 }
 
+/* What lies in it is not lost, and its mark stays the one that it has. */
+static void queue_of_format_3_keeps_its_inbox(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    char id[32];
+    srig_put(s, "old", 3);
+    struct lq_put put = single(id, sizeof(id), 0);
+    WANT(0, lq_put(s, &put, 1, &rig.err));
+    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 3"), ":0\r\n");
+    assert_string_equal(srig_ask("LLEN %ns:{q}:in"), ":4\r\n");
+    srig_put(s, "new", 3);
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta v"), "$1\r\n4\r\n");
+    assert_string_equal(srig_ask("LLEN %ns:{q}:in"), ":1\r\n");
+    srig_join(s, "w");
+    assert_int_equal(srig_take(s, "w", 9), 7);
+}
+
 /* Written by a lade that knew no inbox: works on, and has one after its first put. */
 static void queue_of_format_2_gets_an_inbox(void **state)
 {
@@ -127,7 +145,7 @@ static void queue_of_format_2_gets_an_inbox(void **state)
         WANT(0, lq_put(s, &put, 1, &rig.err));
         assert_string_equal(srig_ask("LLEN %ns:{q}:in"), i == 0 ? ":1\r\n" : ":4\r\n");
     }
-    assert_string_equal(srig_ask("HGET %ns:{q}:meta v"), "$1\r\n3\r\n");
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta v"), "$1\r\n4\r\n");
     assert_int_equal(srig_take(s, "w", 9), 4);
     assert_memory_equal(rig.got.job[3].id.p, id[1], 26);
 }
@@ -273,6 +291,7 @@ int main(void)
         SRIG_TEST(single_put_that_failed_may_have_put_its_job_once),
         SRIG_TEST(job_whose_put_could_not_ring_is_found_by_a_renewal),
         SRIG_TEST(queue_of_format_2_gets_an_inbox),
+        SRIG_TEST(queue_of_format_3_keeps_its_inbox),
         SRIG_TEST(full_server_refuses_single_jobs_and_works_off_the_old),
         SRIG_TEST(foreign_inbox_stops_a_put_and_is_named),
         SRIG_TEST(later_put_whose_reply_is_lost_adds_its_jobs_once),

@@ -43,7 +43,8 @@
  *
  *   <ns>:queues     SET   names
  *   <ns>:flow:<id> HASH, <ns>:flow:<id>:s STRING, <ns>:flows and <ns>:flows:1..3 ZSET, <ns>:flowput:<client> STRING: see
- *                         lua/flow.lua
+ *                         lua/flow.lua; <ns>:flow:<id>:p STRING, a folded one: lua/fold.lua; <ns>:flowin SET of the queues whose
+ *                         inbox may hold flows
  *   <ns>:{~schedules}:...  schedules: see lua/schedule.lua
  *   <ns>:workers    HASH  incarnation -> "until_ms seen_ms started_ms concurrency length name queue,queue,..."
  *
@@ -58,7 +59,7 @@
 #include "base/buf.h"
 #include "store/redis/resp.h"
 
-#define LS_REDIS_FORMAT    3
+#define LS_REDIS_FORMAT    4
 #define LS_REDIS_NS_MAX    128
 #define LS_REDIS_MEMORY_MS INT64_C(180000)
 

@@ -515,7 +515,7 @@ static void flow_whose_replies_are_lost_moves_once(void **state)
         char id[16], callback[24];
         (void)snprintf(id, sizeof(id), "f%u", round);
         (void)snprintf(callback, sizeof(callback), "f%u~2", round);
-        int rule = drop_replies("flow_put.lua", 1);
+        int rule = drop_replies("fold_put.lua", 1);
         assert_int_equal(put_group(s, id), 0);
         assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
         assert_int_equal(put_group(s, id), LADE_DUPLICATE);

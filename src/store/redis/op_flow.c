@@ -1,7 +1,5 @@
 /*
- * op_flow.c - flows; lua/flow.lua tells of their keys, and moves them when jobs end
- *
- * A flow is one call: its nodes as texts, which the scripts take apart where they need them.
+ * op_flow.c - flows, looked at and acted on; lua/flow.lua and lua/fold.lua tell of their keys, and move them when jobs end
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,136 +16,11 @@
 struct flow_call {
     struct ls_redis_store *s;
     enum ls_redis_lua script;
-    const struct lq_flow *flow; /* put */
-    struct lb_slice *arg;       /* the others */
+    struct lb_slice *arg;
     size_t n_args;
-    uint64_t seq;
 };
 
 static const char *const no_queue = "";
-
-/* put ------------------------------------------------------------------------------------------------------------- */
-
-/* As lua/flow.lua has it under s<i>. */
-static void add_static(struct lb_buf *b, const struct lq_flow *f, uint32_t i)
-{
-    const struct lq_flow_node *n = &f->node[i];
-    lb_buf_add_fmt(b, "%d%d%d %" PRId64 " %s %.*s", n->level, (int)n->when, (int)n->policy,
-                   n->when_ms, n->queue, (int)n->kind.n, (const char *)n->kind.p);
-    for (uint32_t k = 0; k < n->n_next; k++)
-        lb_buf_add_fmt(b, "%c%u%s", k ? ',' : ' ', n->next[k],
-                       f->node[n->next[k]].n_deps > 1 ? "+" : "");
-}
-
-static void add_deps(struct lb_buf *b, const struct lq_flow_node *n)
-{
-    for (uint32_t k = 0; k < n->n_deps; k++)
-        lb_buf_add_fmt(b, "%s%u", k ? "," : "", n->dep[k]);
-}
-
-static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
-{
-    const struct flow_call *fc = ctx;
-    const struct lq_flow *f = fc->flow;
-    uint32_t open = 0;
-    for (uint32_t i = 0; i < f->n_steps; i++)
-        open += f->node[i].n_next == 0;
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 11 + 3 * (size_t)f->n);
-    ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
-    ls_redis_arg_str(cmd, fc->s->client);
-    ls_redis_arg_u64(cmd, fc->seq);
-    ls_redis_arg_int(cmd, repeat);
-    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
-    ls_redis_arg_slice(cmd, f->id);
-    ls_redis_arg_slice(cmd, f->name);
-    ls_redis_arg_int(cmd, f->cancel_siblings);
-    ls_redis_arg_u64(cmd, f->n);
-    ls_redis_arg_u64(cmd, f->n_steps);
-    ls_redis_arg_u64(cmd, open);
-    for (uint32_t i = 0; i < f->n; i++) {
-        for (size_t k = 0; k < 3; k++)
-            ls_redis_arg_slice(cmd, fc->arg[3 * i + k]);
-    }
-    ls_redis_cmd_end(cmd);
-}
-
-/* The texts of all nodes: three each, in one buffer. */
-static int write_nodes(struct flow_call *fc, struct lb_buf *text, struct lb_arena *arena,
-                       lade_err *err)
-{
-    const struct lq_flow *f = fc->flow;
-    size_t *end = lb_arena_alloc(arena, 2 * (size_t)f->n * sizeof(*end));
-    fc->arg = lb_arena_alloc(arena, 3 * (size_t)f->n * sizeof(*fc->arg));
-    for (uint32_t i = 0; end && i < f->n; i++) {
-        add_static(text, f, i);
-        end[2 * i] = text->n;
-        add_deps(text, &f->node[i]);
-        end[2 * i + 1] = text->n;
-    }
-    if (!end || !fc->arg || text->failed)
-        return lb_fail_nomem(err, "flow");
-    for (uint32_t i = 0; i < f->n; i++) {
-        size_t from = i > 0 ? end[2 * i - 1] : 0;
-        fc->arg[3 * i] = lb_slice(text->p + from, end[2 * i] - from);
-        fc->arg[3 * i + 1] = lb_slice(text->p + end[2 * i], end[2 * i + 1] - end[2 * i]);
-        fc->arg[3 * i + 2] = f->node[i].body;
-    }
-    return 0;
-}
-
-static int check_bodies(const struct ls_redis_store *s, const struct lq_flow *f, lade_err *err)
-{
-    for (uint32_t i = 0; s->bulk_max > 0 && i < f->n; i++) {
-        if (f->node[i].body.n > (size_t)s->bulk_max)
-            return lb_fail(err, LADE_ETOOBIG, "flow",
-                           "step %u has %zu bytes, the server takes %" PRId64
-                           ": raise its proto-max-bulk-len",
-                           i, f->node[i].body.n, s->bulk_max);
-    }
-    return 0;
-}
-
-static int put(struct flow_call *fc, int64_t *answer, lade_err *err)
-{
-    struct ls_redis_ask ask = {encode_put, fc, "flow", false, &no_queue, 1};
-    struct ls_redis_conn *c;
-    lr_mutex_lock(&fc->s->admin.lock);
-    fc->seq = ++fc->s->put_seq;
-    int rc = ls_redis_link_conn(fc->s, &fc->s->admin, &c, err);
-    if (rc == 0)
-        rc = ls_redis_ask(fc->s, c, &ask, 1, err);
-    if (rc == 0) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-        *answer = ls_redis_read_int(&cur);
-        if (cur.bad)
-            rc = ls_redis_conn_fail_reply(c, "flow", err);
-    }
-    if (rc == 0)
-        rc = ls_redis_replicate(fc->s, c, "flow", err);
-    lr_mutex_unlock(&fc->s->admin.lock);
-    return rc;
-}
-
-int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err)
-{
-    struct flow_call fc = {.s = ls_redis_of(base), .flow = flow};
-    struct lb_buf text;
-    struct lb_arena arena;
-    int64_t answer = 0;
-    lb_buf_init(&text);
-    lb_arena_init(&arena);
-    int rc = check_bodies(fc.s, flow, err);
-    if (rc == 0)
-        rc = write_nodes(&fc, &text, &arena, err);
-    if (rc == 0)
-        rc = put(&fc, &answer, err);
-    if (rc == 0)
-        flow->outcome = answer ? LADE_DUPLICATE : 0;
-    lb_buf_fini(&text);
-    lb_arena_fini(&arena);
-    return rc;
-}
 
 /* the others ------------------------------------------------------------------------------------------------------- */
 

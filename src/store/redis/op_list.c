@@ -303,10 +303,13 @@ static void keep_lease(struct leases *l, struct lb_slice id, struct lb_slice lea
         keep_one(l, id, (uint64_t)ls_redis_take_number(&lease));
 }
 
-/* name -> "from n state;from n state;": those active are "a<fence> <worker>" */
+/* name -> "from n state;from n state;": those active are "a<fence> <worker>". Of a folded flow there is a head and ':' before it. */
 static void keep_pack(struct leases *l, struct lb_slice name, struct lb_slice states)
 {
-    while (name.n == LS_REDIS_PACK_NAME && states.n > 0) {
+    const uint8_t *head = states.n > 0 ? memchr(states.p, ':', states.n) : NULL;
+    if (head)
+        states = lb_slice(head + 1, states.n - (size_t)(head + 1 - states.p));
+    while (name.n > 0 && states.n > 0) {
         int64_t from = ls_redis_take_number(&states), n = ls_redis_take_number(&states);
         const uint8_t *end = states.n ? memchr(states.p, ';', states.n) : NULL;
         if (!end || from > LS_REDIS_PLACES || n > LS_REDIS_PLACES - from)
@@ -314,9 +317,10 @@ static void keep_pack(struct leases *l, struct lb_slice name, struct lb_slice st
         struct lb_slice state = lb_slice(states.p + 1, (size_t)(end - states.p));
         uint64_t fence = states.p[0] == 'a' ? (uint64_t)ls_redis_take_number(&state) : 0;
         for (int64_t i = from; fence && i < from + n; i++) {
-            char id[LS_REDIS_PACK_ID + 1];
-            ls_redis_id_at(id, name.p, (size_t)i);
-            keep_one(l, lb_slice(id, LS_REDIS_PACK_ID), fence);
+            char id[LADE_ID_MAX + 1];
+            size_t length = ls_redis_id_at(id, name, (size_t)i);
+            if (length > 0)
+                keep_one(l, lb_slice(id, length), fence);
         }
         states = lb_slice(end + 1, states.n - (size_t)(end + 1 - states.p));
     }

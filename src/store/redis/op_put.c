@@ -83,7 +83,7 @@ static void encode_level(struct ls_redis_cmd *cmd, const struct ls_redis_put_cal
             ls_redis_arg_slice(cmd, p->id);
             ls_redis_arg_slice(cmd, p->body);
         } else {
-            char name[LS_REDIS_PACK_NAME + 1];
+            char name[LS_REDIS_PACK_NAME_MAX + 1];
             ls_redis_pack_name(name, p->id);
             ls_redis_arg_str(cmd, name);
             ls_redis_pack_add(cmd, pc->put, &pc->order[at], pc->run[at], true);
@@ -149,7 +149,7 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 {
     const char *ns = pc->s->base.config.ns;
     const struct ls_redis_put_lane *l = &pc->lane[0];
-    char key[LS_REDIS_PACK_NAME + 3] = "b:", text[32], level = (char)('0' + l->level);
+    char key[LS_REDIS_PACK_NAME_MAX + 3] = "b:", text[32], level = (char)('0' + l->level);
     size_t m = 0;
     for (size_t at = 0; at < pc->n; at += pc->run[at], m++) {
         if (pc->run[at] == 1)
@@ -190,7 +190,6 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 
 #define INBOX_JOBS  32    /* of one put */
 #define INBOX_BYTES 16384 /* of their bodies */
-#define INBOX_LONG  300   /* elements: then it is emptied, by who has put the last */
 
 static bool fits_inbox(const struct ls_redis_put_call *pc)
 {
@@ -205,11 +204,12 @@ static bool fits_inbox(const struct ls_redis_put_call *pc)
     return bytes <= INBOX_BYTES;
 }
 
-static void add_gather(struct ls_redis_conn *c, const struct ls_redis_put_call *pc, bool empty)
+void ls_redis_add_gather(struct ls_redis_conn *c, const struct ls_redis_store *s, const char *queue,
+                         size_t n, bool empty)
 {
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_GATHER, 1, 3);
-    ls_redis_key(cmd, pc->s->base.config.ns, pc->lane[0].queue, "meta");
-    ls_redis_arg_u64(cmd, pc->n);
+    ls_redis_key(cmd, s->base.config.ns, queue, "meta");
+    ls_redis_arg_u64(cmd, n);
     ls_redis_arg_int(cmd, empty);
     ls_redis_cmd_end(cmd);
 }
@@ -229,7 +229,7 @@ static void encode_inbox(struct ls_redis_conn *c, const struct ls_redis_put_call
     }
     ls_redis_cmd_end(cmd);
     if (pc->s->some_idle) {
-        add_gather(c, pc, false);
+        ls_redis_add_gather(c, pc->s, queue, pc->n, false);
         return;
     }
     cmd = ls_redis_conn_begin(c, 2);
@@ -240,7 +240,8 @@ static void encode_inbox(struct ls_redis_conn *c, const struct ls_redis_put_call
 
 static void encode_gather(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
-    add_gather(c, ctx, true);
+    const struct ls_redis_put_call *pc = ctx;
+    ls_redis_add_gather(c, pc->s, pc->lane[0].queue, pc->n, true);
 }
 
 /* All are due later and fresh, and nothing else is special about them. */
@@ -409,7 +410,7 @@ static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, l
         return LADE_NOT_FOUND;
     bool told = s->some_idle;
     s->some_idle = idle != 0;
-    if (length > INBOX_LONG || (idle && !told)) {
+    if (length > LS_REDIS_INBOX_LONG || (idle && !told)) {
         struct ls_redis_ask ask = {encode_gather, pc, "put", false, NULL, 0};
         lade_err why;
         if (ls_redis_ask(s, c, &ask, 0, &why) < 0)

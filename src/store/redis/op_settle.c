@@ -45,6 +45,17 @@ static int compare_slices(struct lb_slice a, struct lb_slice b)
     return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
+/* Of steps of one flow by their numbers, so that those that follow each other lie together. */
+static int compare_ids(struct lb_slice a, struct lb_slice b)
+{
+    struct lb_slice flow_a, flow_b;
+    uint32_t step_a, step_b;
+    if (!lq_flow_has(a) || !lq_flow_split(a, &flow_a, &step_a) ||
+        !lq_flow_split(b, &flow_b, &step_b) || !lb_slice_eq(flow_a, flow_b) || step_a == step_b)
+        return compare_slices(a, b);
+    return step_a < step_b ? -1 : 1;
+}
+
 static int compare_settles(const void *a, const void *b)
 {
     const struct lq_settle *x = *(struct lq_settle *const *)a;
@@ -53,7 +64,7 @@ static int compare_settles(const void *a, const void *b)
     if (order == 0)
         order = (x->fence > y->fence) - (x->fence < y->fence);
     if (order == 0)
-        order = compare_slices(x->id, y->id);
+        order = compare_ids(x->id, y->id);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -88,7 +99,14 @@ static bool may_run(const struct ls_redis_settles *g, const struct lq_settle *it
     return !ends_otherwise(it) && it->result.n <= RESULT_IN_PACK_MAX && !g->stale[index_of(g, it)];
 }
 
-/* How many of sorted[at, end) are a run from `at` on; 1 when the item stands alone. */
+/* Completed steps of flows are runs in any case: they may lie in a pack (lua/fold.lua), with their results. */
+static bool is_run(const struct ls_redis_settles *g, size_t at, size_t n)
+{
+    return n > 1 || (may_run(g, g->sorted[at]) && lq_flow_has(g->sorted[at]->id) &&
+                     ls_redis_place_of(g->sorted[at]->id) >= 0);
+}
+
+/* How many of sorted[at, end) are a run from `at` on; 1 when the item stands alone, or is a run of one. */
 static size_t measure_run(const struct ls_redis_settles *g, size_t at, size_t end)
 {
     size_t i = at + 1;
@@ -112,7 +130,7 @@ static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l
     uint32_t *order = g->order + l->first;
     for (size_t i = from, n; i < end; i += n) {
         n = measure_run(g, i, end);
-        if (n == 1 && is_special(g->sorted[i]) && !g->stale[index_of(g, g->sorted[i])])
+        if (!is_run(g, i, n) && is_special(g->sorted[i]) && !g->stale[index_of(g, g->sorted[i])])
             order[l->n_special++] = index_of(g, g->sorted[i]);
     }
     if (l->n_special > 1)
@@ -120,13 +138,13 @@ static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l
     l->n_ids = l->n_special;
     for (size_t i = from, n; i < end; i += n) {
         n = measure_run(g, i, end);
-        if (n == 1 && !is_special(g->sorted[i]) && may_run(g, g->sorted[i]))
+        if (!is_run(g, i, n) && !is_special(g->sorted[i]) && may_run(g, g->sorted[i]))
             order[l->n_ids++] = index_of(g, g->sorted[i]);
     }
     l->n = l->n_ids;
     for (size_t i = from, n; i < end; i += n) {
         n = measure_run(g, i, end);
-        if (n == 1)
+        if (!is_run(g, i, n))
             continue;
         g->runs[l->run + l->n_runs++] =
             (struct ls_redis_settle_run){(uint32_t)(l->first + l->n), (uint32_t)n};

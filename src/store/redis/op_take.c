@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "store/redis/fill.h"
 #include "store/redis/packs.h"
 
 struct trip {
@@ -45,14 +46,13 @@ static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repe
     ls_redis_cmd_end(cmd);
 }
 
-/* A take from one queue, and nothing to settle or jobs of the same queue, of no workflow: lua/trip.lua. */
+/* A take from one queue, and nothing to settle or jobs of the same queue: lua/trip.lua, lua/flow_trip.lua. */
 static bool is_one_call(const struct trip *t)
 {
     const struct ls_redis_settles *g = &t->settles;
     if (!t->take || t->take->lanes.n != 1 || g->n_queues > 1)
         return false;
-    return g->n_queues == 0 || (strcmp(g->queue[0], t->take->lanes.queue[0]) == 0 &&
-                                !ls_redis_settles_move_flows(g, 0));
+    return g->n_queues == 0 || strcmp(g->queue[0], t->take->lanes.queue[0]) == 0;
 }
 
 static void encode_both(struct ls_redis_conn *c, struct trip *t, bool repeat)
@@ -61,11 +61,16 @@ static void encode_both(struct ls_redis_conn *c, struct trip *t, bool repeat)
     const struct ls_redis_settles *g = &t->settles;
     ls_redis_settles_prepare(g);
     size_t n = g->n_queues > 0 ? ls_redis_settles_n_args(g, 0) : 0;
-    t->tries_short = !repeat && !t->w->take_doubt && (n == 0 || ls_redis_settles_are_plain(g, 0)) &&
-                     ls_redis_detour_is_open(&t->s->trip);
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_TRIP, 1, 3 + n + N_TAKE_ARGS);
+    bool flows = n > 0 && ls_redis_settles_move_flows(g, 0), usual = !repeat && !t->w->take_doubt;
+    if (flows)
+        usual = usual && t->s->n_doubts == 0 && !ls_redis_is_telling(t->s, g->queue[0]);
+    else
+        t->tries_short = usual = usual && (n == 0 || ls_redis_settles_are_plain(g, 0)) &&
+                                 ls_redis_detour_is_open(&t->s->trip);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(
+        c, flows ? LS_REDIS_LUA_FLOW_TRIP : LS_REDIS_LUA_TRIP, 1, 3 + n + N_TAKE_ARGS);
     ls_redis_keys_of(cmd, t->s, t->take->lanes);
-    ls_redis_arg_str(cmd, what[n > 0][!t->tries_short]);
+    ls_redis_arg_str(cmd, what[n > 0][!usual]);
     ls_redis_arg_u64(cmd, n);
     if (n > 0)
         ls_redis_settles_add_args(g, cmd, 0, repeat);
@@ -100,11 +105,11 @@ struct run {
 static struct run read_entry(struct lb_slice entry)
 {
     struct run r = {.n = 0};
-    if (entry.n <= LS_REDIS_PACK_ID || entry.p[LS_REDIS_PACK_ID] != '+')
+    const uint8_t *plus = entry.n > 0 ? memchr(entry.p, '+', entry.n) : NULL;
+    if (!plus || plus - entry.p > LADE_ID_MAX)
         return r;
-    r.id = lb_slice(entry.p, LS_REDIS_PACK_ID);
-    struct lb_slice count =
-        lb_slice(entry.p + LS_REDIS_PACK_ID + 1, entry.n - LS_REDIS_PACK_ID - 1);
+    r.id = lb_slice(entry.p, (size_t)(plus - entry.p));
+    struct lb_slice count = lb_slice(plus + 1, entry.n - r.id.n - 1);
     int place = ls_redis_place_of(r.id);
     int64_t n = ls_redis_take_number(&count);
     if (place < 0 || n <= 0 || n > LS_REDIS_PLACES - place)
@@ -150,14 +155,18 @@ static int read_run(struct ls_redis_cursor *c, struct lq_leased_vec *out, struct
     c->bad |= r.n == 0;
     if (c->bad)
         return 0;
-    char(*id)[LS_REDIS_PACK_ID + 1] = lb_arena_alloc(&out->arena, r.n * sizeof(*id));
-    if (!id)
+    char id[LADE_ID_MAX + 1];
+    size_t room =
+        r.id.n + 6; /* the number of a step may be longer than that of the first, and a NUL */
+    uint8_t *at = lb_arena_alloc(&out->arena, r.n * room);
+    if (!at)
         return -LADE_ENOMEM;
     memset(job, 0, r.n * sizeof(*job));
-    for (size_t i = 0; i < r.n; i++) {
-        ls_redis_id_at(id[i], r.id.p, r.from + i);
-        job[i].id = (struct lb_mut){(uint8_t *)id[i], LS_REDIS_PACK_ID};
-        job[i].history = (struct lb_mut){(uint8_t *)id[i] + LS_REDIS_PACK_ID, 0}; /* a NUL */
+    for (size_t i = 0; i < r.n; i++, at += room) {
+        size_t length = ls_redis_id_at(id, r.id, r.from + i);
+        memcpy(at, id, LB_MIN(length + 1, room));
+        job[i].id = (struct lb_mut){at, length};
+        job[i].history = (struct lb_mut){at + length, 0}; /* a NUL */
     }
     *n = r.n;
     return 0;
@@ -231,6 +240,8 @@ static int read_group(struct ls_redis_store *s, struct ls_redis_cursor *c, struc
 {
     size_t fields = ls_redis_read_array(c), n = 0;
     int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
+    bool hops = lane >= LS_REDIS_HOPPED;
+    lane -= hops ? LS_REDIS_HOPPED : 0;
     bool tells = lane >= LS_REDIS_TOLD;
     lane -= tells ? LS_REDIS_TOLD : 0;
     c->bad |= (fields != 3 && fields != 6 && fields != 8) || lane < 0 || (size_t)lane >= lanes.n;
@@ -239,6 +250,8 @@ static int read_group(struct ls_redis_store *s, struct ls_redis_cursor *c, struc
     ls_redis_set_telling(s, lanes.queue[lane], tells);
     struct lq_leased *job = out->job + out->n;
     int rc = fields == 3 ? read_run(c, out, job, &n) : read_singles(c, fields, out, job, &n);
+    if (rc == 0 && !c->bad && hops)
+        rc = ls_redis_fill_from_shelf(s, out, job, n);
     if (rc < 0 || c->bad)
         return rc < 0 ? rc : -LADE_EPROTO;
     for (size_t i = 0; i < n; i++) {
@@ -355,7 +368,7 @@ static size_t next_run(const struct lq_leased_vec *v, size_t *at)
 static void encode_fetch(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct fetching *f = ctx;
-    char key[LS_REDIS_PACK_NAME + 3] = "b:";
+    char key[LS_REDIS_PACK_NAME_MAX + 3] = "b:";
     for (size_t at = f->from, n; (n = next_run(f->out, &at)) > 0; at += n) {
         const struct lq_leased *job = &f->out->job[at];
         struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 2);
@@ -364,30 +377,6 @@ static void encode_fetch(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
         ls_redis_key(cmd, f->t->s->base.config.ns, f->t->take->lanes.queue[job->lane], key);
         ls_redis_cmd_end(cmd);
     }
-}
-
-/* Bodies for a run of n jobs, which stay together in one copy. NOT_FOUND: they are not in this pack. */
-static int fill_run(const struct fetching *f, struct lq_leased *job, size_t n,
-                    struct lb_slice bytes)
-{
-    uint32_t most = f->t->s->base.config.body_max;
-    size_t from = (size_t)ls_redis_place_of(lb_slice_of(job->id));
-    struct ls_redis_pack p;
-    if (!ls_redis_pack_read(&p, bytes) || from < p.first || from + n > p.first + p.n)
-        return LADE_NOT_FOUND;
-    size_t skip = from - p.first;
-    struct lb_slice first = ls_redis_pack_body(&p, skip);
-    struct lb_slice last = ls_redis_pack_body(&p, skip + n - 1);
-    struct lb_mut all = lb_arena_copy(&f->out->arena, first.p, (size_t)(last.p + last.n - first.p));
-    if (!all.p)
-        return -LADE_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        struct lb_slice b = ls_redis_pack_body(&p, skip + i);
-        job[i].oversize = most > 0 && b.n > most;
-        job[i].body = job[i].oversize ? (struct lb_mut){job[i].id.p + job[i].id.n, 0}
-                                      : (struct lb_mut){all.p + (b.p - first.p), b.n};
-    }
-    return 0;
 }
 
 /*
@@ -410,7 +399,11 @@ static int fetch_bodies(struct trip *t, struct ls_redis_conn *c, struct lq_lease
     for (size_t i = 0; rc == 0 && i < replies; i++, at += n) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
         n = next_run(out, &at);
-        rc = fill_run(&f, &out->job[at], n, ls_redis_read_bytes_or_null(&cur));
+        struct lb_slice bytes = ls_redis_read_bytes_or_null(&cur);
+        rc = ls_redis_fill_run(t->s, out, &out->job[at], n, bytes);
+        if (rc >= 0)
+            ls_redis_put_on_shelf(t->s, &out->job[at], rc, bytes);
+        rc = rc == LADE_EMPTY ? 0 : rc;
     }
     return rc == -LADE_ENOMEM ? lb_fail_nomem(err, "take") : rc;
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/ident.h"
 #include "base/mem.h"
+#include "store/redis/shelf.h"
 #include "store/redis/store_inner.h"
 
 #define SCRIPTS(X)                                   \
@@ -48,9 +49,11 @@
     X(CHECK, check, LS_REDIS_SCRIPT_READS)           \
     X(TYPES, types, LS_REDIS_SCRIPT_READS)           \
     X(FLOW_PUT, flow_put, 0)                         \
+    X(FOLD_PUT, fold_put, 0)                         \
     X(FLOW_SETTLE, flow_settle, 0)                   \
+    X(FLOW_TRIP, flow_trip, 0)                       \
     X(FLOW_ACT, flow_act, 0)                         \
-    X(FLOW_LOOK, flow_look, LS_REDIS_SCRIPT_READS)   \
+    X(FLOW_LOOK, flow_look, 0)                       \
     X(FLOW_CHECK, flow_check, LS_REDIS_SCRIPT_READS) \
     X(SCHEDULE, schedule, 0)                         \
     X(SCHEDULE_FIRE, schedule_fire, 0)               \
@@ -354,6 +357,7 @@ static void close_store(struct lq_store *base)
     fini_link(&s->beat);
     fini_link(&s->work);
     fini_link(&s->admin);
+    ls_redis_shelf_free(s->shelf);
     ls_redis_url_fini(&s->url);
 }
 

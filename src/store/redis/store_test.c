@@ -218,14 +218,14 @@ static void newer_format_is_refused_and_named(void **state)
     struct lq_store *s = srig_open(), *other = NULL;
     srig_join(s, "w");
     srig_put(s, "j", 1);
-    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 4"), ":0\r\n");
+    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 5"), ":0\r\n");
     struct lq_put put = srig_item("a");
     struct lq_take take = srig_asking("w", 1);
     WANT(-LADE_EFORMAT, lq_put(s, &put, 1, &rig.err));
-    assert_non_null(strstr(rig.err.text, "format 4"));
+    assert_non_null(strstr(rig.err.text, "format 5"));
     WANT(-LADE_EFORMAT, lq_settle_take(s, NULL, 0, &take, &rig.got, &rig.err));
     WANT(-LADE_EFORMAT, try_open(&other));
-    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 3"), ":0\r\n");
+    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 4"), ":0\r\n");
     assert_int_equal(srig_take(s, "w", 1), 1);
 }
 

@@ -23,7 +23,7 @@ local function stand(id, where)
     place[id] = where
 end
 
-local function note_state(name, i, state)
+local function note_state(name, i, state, folded)
     local kind, w = sub(state, 1, 1), match(state, '^a%d+ (%w+)$')
     if kind == 'r' then
         waiting[id_at(name, i)] = true
@@ -32,10 +32,10 @@ local function note_state(name, i, state)
     elseif w then
         active = active + 1
         held[w] = (held[w] or 0) + 1
-    elseif state ~= 'g' then
+    elseif state ~= 'g' and not (folded and state == 'w') then
         report('job %s in its pack is "%s"', id_at(name, i), state)
     end
-    if state ~= 'g' and jobs[id_at(name, i)] then
+    if state ~= 'g' and state ~= 'w' and jobs[id_at(name, i)] then
         report('job %s is in its pack and apart from it', id_at(name, i))
     end
 end
@@ -55,10 +55,10 @@ local function check_pack(name)
         at = p.v[k] + p.v[k + 1]
         left = left + (p.v[k + 2] ~= 'g' and p.v[k + 1] or 0)
         for i = p.v[k], at - 1 do
-            note_state(name, i, p.v[k + 2])
+            note_state(name, i, p.v[k + 2], p.head)
         end
     end
-    if at ~= first + n or left == 0 then
+    if at ~= first + n or left == 0 and not p.head then
         report('pack %s has %d jobs, states for %d, and %d left', name, n, at - first, left)
     end
     if call('STRLEN', bodies) ~= 8 + 4 * n + size or call('TTL', bodies) ~= -1 then

@@ -4,10 +4,12 @@
 -- Answers {} for a queue that is not there, or {now, scheduled, ready, active, retrying, completed, dead, cancelled, paused,
 -- enqueued, completed ever, failed ever, dead ever, live workers, held, then of the first job of each ready list: id, and since when or 0}
 
--- The id of an entry that stands for a job, or nil.
+-- The id of an entry that stands for a job, and since when it waits, or nil.
 local function true_id(P, ghosts, level, entry)
-    if byte(entry, 27) == 43 then -- of a pack: pack.lua
-        return call('HEXISTS', P .. 'pack', sub(entry, 1, 24) .. '+') == 1 and sub(entry, 1, 26)
+    local plus = find(entry, '+', 1, true)
+    if plus then -- of a pack: pack.lua
+        local states = call('HGET', P .. 'pack', match(entry, '^[^~]*~') or sub(entry, 1, 24) .. '+')
+        return states and sub(entry, 1, plus - 1), states and match(states, ' r(%d+);')
     end
     return (ghosts <= 0 or call('HEXISTS', P .. 'ghost', level .. entry) == 0) and entry
 end
@@ -46,10 +48,10 @@ local function op_count(keys, argv)
         local level = sub(levels, i, i)
         local heads = call('LRANGE', P .. 'ready:' .. level, 0, 31)
         for j = 1, #heads do
-            local id = true_id(P, ghosts, level, heads[j])
+            local id, since = true_id(P, ghosts, level, heads[j])
             if id then
                 out[#out + 1] = id
-                out[#out + 1] = tonumber(call('HGET', P .. 'since', id) or 0)
+                out[#out + 1] = tonumber(since or call('HGET', P .. 'since', id) or 0)
                 break
             end
         end

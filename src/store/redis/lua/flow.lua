@@ -1,5 +1,7 @@
 -- flow.lua - joined behind job.lua where the end of a job may move a flow
 --
+-- Of flows that are not folded (fold.lua), and of those that a call unfolds.
+--
 -- F = <ns>:flow:<id> is a hash, F .. ':s' a string with the state of each node as a digit (enum lade_flow_step_state). Fields:
 --
 --     name, state (enum lade_flow_state), n, steps, open, failed, sib (0|1), at, till
@@ -11,6 +13,7 @@
 -- flow_flush: it puts the jobs that may run now, one batch for each queue, and writes the states that changed. Flows, and
 -- the queues of their next steps, are found by the ids: one node only (not for a cluster).
 local flow_ns
+local flow_P                 -- the queue at work, whose packs may be in hand; or nil
 local flow_cache             -- by F: {F, id, st = states, set = {node -> state}, m = numbers, or nil}
 local flow_lanes, flow_order -- what is to be put, by P
 local flow_ends
@@ -19,19 +22,46 @@ local flow_notes -- for settle.lua: what ended
 local begin_flowless = begin
 local function begin()
     begin_flowless()
-    flow_ns = nil
+    flow_ns, flow_P = nil, nil
     flow_cache, flow_lanes, flow_order, flow_ends, flow_notes = {}, {}, {}, 0, {}
 end
 
 local function flow_begin(P)
-    flow_ns = flow_ns or match(P, '^(.*:){[^{}]*}:$')
+    flow_ns, flow_P = flow_ns or FOLD.namespace_of(P), P
+end
+
+-- Calls a function that looks at packs of a queue, which need not be that at work.
+function FOLD.in_queue(P, act)
+    if P == flow_P then
+        return act()
+    end
+    local was_packs, was_extra = packs, extra
+    packs, extra = {}, {r = 0, a = 0, c = 0}
+    act()
+    flush(P)
+    packs, extra = was_packs, was_extra
+end
+
+-- Its states, when it was folded.
+function FOLD.unfolded(F, id)
+    local text = call('GET', F .. ':p')
+    if not text then
+        return nil
+    end
+    local P = flow_ns .. '{' .. match(text, '^%d+ %d %d+ (%S+) ') .. '}:'
+    FOLD.in_queue(P, function() FOLD.unfold(P, pack_at(P, id .. '~')) end)
+    return call('GET', F .. ':s')
 end
 
 local function flow_at(id)
     local F = flow_ns .. 'flow:' .. id
     local f = flow_cache[F]
     if f == nil then
-        local st = call('GET', F .. ':s')
+        local st = call('GET', F .. ':s') or FOLD.unfolded(F, id)
+        if not st and not flow_P then -- an op on flows: it may lie in an inbox
+            ops.drain_flows(flow_ns)
+            st = FOLD.unfolded(F, id)
+        end
         f = st and {F = F, id = id, st = st, set = {}} or false
         flow_cache[F] = f
     end
@@ -176,7 +206,7 @@ function put_gathered()
 end
 end
 
--- jobs of flows, which are never in packs ---------------------------------------------------------------------------
+-- jobs of flows -----------------------------------------------------------------------------------------------------
 
 -- A job that is there waits, or waits no more.
 local function weigh_job(P, id, sign)
@@ -198,10 +228,29 @@ local function unlink_ended(P, id, state)
     call('HDEL', P .. 'fin', id)
 end
 
+-- A live job that lies in a pack has records of its own from now on, but stands in no list when it was ready. The state it had, or nil.
+function FOLD.leave_pack(P, id)
+    local was
+    FOLD.in_queue(P, function()
+        local p, place, is = find_in_pack(P, id)
+        was = p and sub(is, 1, 1)
+        if was == 'r' or was == 'a' then
+            local body = extract(P, p, place, is)
+            local fence, w = match(is, '^a(%d+) (%w+)$')
+            if fence then
+                open_leases(P)
+                call('HSET', P .. 'lease', id, fence .. ' ' .. level_of(body) .. w)
+            end
+        end
+    end)
+    return was
+end
+
 -- Cancels it when it has not ended; one that runs is marked, and its worker told.
 local function stop_job(f, node)
     put_gathered() -- it may be among them
     local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
+    local was = FOLD.leave_pack(P, id)
     local body = call('HGET', P .. 'jobs', id)
     if not body or call('HEXISTS', P .. 'fin', id) == 1 then
         return
@@ -217,7 +266,7 @@ local function stop_job(f, node)
         return
     end
     local level = level_of(body)
-    if call('ZREM', P .. 'scheduled', id) + call('ZREM', P .. 'retrying', id) == 0 then
+    if was ~= 'r' and call('ZREM', P .. 'scheduled', id) + call('ZREM', P .. 'retrying', id) == 0 then
         haunt(P, level, id)
     end
     weigh_job(P, id, -1)
@@ -226,6 +275,15 @@ local function stop_job(f, node)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
     heed_one(P, id)
     EVENT.tell_apart(P, EVENT.CANCELLED, id)
+end
+
+-- Whether there is such a job.
+function FOLD.is_there(P, id)
+    local there = call('HEXISTS', P .. 'jobs', id) == 1
+    if not there then
+        FOLD.in_queue(P, function() there = find_in_pack(P, id) ~= nil end)
+    end
+    return there
 end
 
 -- Runs again: as the job that is there, or as a new one.
@@ -242,7 +300,7 @@ local function run_again(f, node)
         if call('HEXISTS', P .. 'meta', 'paused') == 0 then
             ring(P, 1)
         end
-    elseif call('HEXISTS', P .. 'jobs', id) == 0 then
+    elseif not FOLD.is_there(P, id) then
         return launch(f, node, tostring(node))
     end
     set_step(f, node, '1')
@@ -376,8 +434,17 @@ end
 
 -- Removes flows, by id.
 local function drop_flows(ids)
+    local folded = {}
     for k = 1, #ids do
-        call('UNLINK', flow_ns .. 'flow:' .. ids[k], flow_ns .. 'flow:' .. ids[k] .. ':s')
+        folded[k] = flow_ns .. 'flow:' .. ids[k] .. ':p'
+    end
+    for from = 1, #ids, SLICE do
+        local some = {unpack(folded, from, min(from + SLICE - 1, #ids))}
+        FOLD.drop(flow_ns, {unpack(ids, from, min(from + SLICE - 1, #ids))}, call('MGET', unpack(some)))
+    end
+    for k = 1, #ids do
+        local F = flow_ns .. 'flow:' .. ids[k]
+        call('UNLINK', F, F .. ':s', F .. ':p')
     end
     spread('ZREM', flow_ns .. 'flows', ids, 1, #ids)
 end
@@ -410,6 +477,32 @@ local function flow_retain(keep_done, keep_dead)
     end
 end
 
+-- What FOLD.complete has noted.
+function FOLD.write(P)
+    local readied, over = FOLD.readied, FOLD.over
+    local meta = readied[1] and call('HMGET', P .. 'meta', 'paused', 'max')
+    for k = 1, #readied do
+        local r = readied[k]
+        call('RPUSH', P .. 'ready:' .. r.level, entry_of(r.p.name, r.step, r.step + 1))
+        if K.max_bytes(meta[2]) then
+            K.add_bytes(P, K.weigh_run(P, r.p, r.step, r.step + 1))
+        end
+    end
+    if readied[1] then
+        call('HINCRBY', P .. 'meta', 'enqueued', #readied)
+        if not meta[1] then
+            ring(P, #readied)
+        end
+    end
+    local ended = {}
+    for k = 1, #over do
+        ended[#ended + 1], ended[#ended + 2] = format('%.0f', now), over[k]
+    end
+    spread('ZADD', flow_ns .. 'flows:1', ended, 1, #ended)
+    flow_ends = flow_ends + #over
+    FOLD.readied, FOLD.over = {}, {}
+end
+
 -- For settle.lua: what ended is told to the flows when all else is written.
 local function note_end(id, how, result)
     if find(id, '~', 1, true) then
@@ -419,6 +512,7 @@ end
 
 local function tell_flows(P)
     flow_begin(P)
+    FOLD.write(P)
     for k = 1, #flow_notes do
         flow_ended(unpack(flow_notes[k]))
     end

@@ -13,13 +13,39 @@ local function at(i)
     return sub(st, i + 1, i + 1)
 end
 
+-- A folded one: its states are all that there is.
+local function check_folded(id, text)
+    local P = flow_ns .. '{' .. match(text, '^%d+ %d %d+ (%S+) ') .. '}:'
+    local p = pack_at(P, id .. '~')
+    if not (p and p.head) then
+        return report('flow %s is folded, but its pack is not there', id)
+    end
+    local f, next, over = FOLD.spell(P, p, text), FOLD.next_of(p)
+    if #f.st ~= f.n then
+        return report('flow %s has %d states for %d steps', id, #f.st, f.n)
+    end
+    if next then
+        report('step %s~%d waits for nothing', id, next)
+    end
+    if over ~= (call('ZSCORE', flow_ns .. 'flows:1', id) and true or false) then
+        report('flow %s has ended and is not listed so, or is listed and has not', id)
+    end
+    if byte(p.head) == 67 and not match(f.st, '^2*1?0*$') or byte(p.head) == 71 and not match(f.st, '^[12]*0?$') then
+        report('flow %s: its steps are %s', id, f.st)
+    end
+end
+
 local function op_flow_check(keys, argv)
     begin()
     flow_ns = sub(keys[1], 1, -7)
     local id = argv[1]
     local F = flow_ns .. 'flow:' .. id
     out, st = {}, call('GET', F .. ':s')
-    if not st then
+    local folded = not st and call('GET', F .. ':p')
+    if folded then
+        check_folded(id, folded)
+        return out
+    elseif not st then
         report('flow %s is listed but not there', id)
         return out
     end
@@ -40,7 +66,7 @@ local function op_flow_check(keys, argv)
         if f[3] and tonumber(f[3]) ~= missing then
             report('step %s waits for %d steps, counted are %s', job, missing, f[3])
         end
-        local there = call('HEXISTS', P .. 'jobs', job) == 1
+        local there = FOLD.is_there(P, job)
         if at(i) == '1' and (not there or call('HEXISTS', P .. 'fin', job) == 1) then
             report('step %s is enqueued, but its job is not there or has ended', job)
         elseif at(i) == '0' and there then

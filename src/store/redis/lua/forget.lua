@@ -2,6 +2,23 @@
 --
 -- KEYS  <ns>:queues, meta
 -- Answers 0 done, 1 not found, 2 jobs are there.
+-- Of packs nothing is left but flows that have ended and their jobs are gone: these are spelled out, so that they stay known.
+local function leave_flows(P)
+    local all = call('HGETALL', P .. 'pack')
+    for i = 1, #all, 2 do
+        if all[i] ~= '' and (byte(all[i], -1) ~= 126 or find(all[i + 1], ' [arcw]')) then
+            return false
+        end
+    end
+    for i = 1, #all, 2 do
+        if all[i] ~= '' then
+            FOLD.unfold(P, pack_at(P, all[i]))
+        end
+    end
+    flush(P)
+    return true
+end
+
 local function op_forget(keys, argv)
     begin()
     local P = prefix(keys[2])
@@ -10,7 +27,8 @@ local function op_forget(keys, argv)
         return 1
     end
     check_format(meta[1])
-    if call('HLEN', P .. 'jobs') > 0 or call('LLEN', P .. 'in') > 1 or call('HLEN', P .. 'pack') > 1 then -- one is none: make_queue
+    if call('HLEN', P .. 'jobs') > 0 or call('LLEN', P .. 'in') > 1 or
+       call('HLEN', P .. 'pack') > 1 and not leave_flows(P) then -- one is none: make_queue
         return 2
     end
     heed_all(P)

@@ -14,9 +14,9 @@ local byte, sub, find, match, gmatch, format, rep, concat, sort
 local floor, min, max, huge
 local now_us, now -- of the server, when the call began
 
-local ops = {} -- those that other ops call: a file ends with ops.NAME = op_NAME
+local ops = {} -- those that other ops call: a file ends with ops.NAME = op_NAME; and what has no place among the 200
 
-local FORMAT = 3
+local FORMAT = 4
 local SLICE = 1000 -- even, for pairs
 
 local function begin_bare()

@@ -48,6 +48,60 @@ local function put_back(key, got, from, rest)
     spread('LPUSH', key, back, 1, #back)
 end
 
+-- The texts of folded flows among entries, by name; nil when there is none. Those that are in hand already are not asked for.
+local function texts_of(P, entries)
+    local names, texts
+    for i = 1, #entries do
+        local name = match(entries[i], '^([^~]*~)%d+%+')
+        if name and packs[name] == nil and not FOLD.pending[name] then
+            names = names or {}
+            names[#names + 1] = name
+        end
+    end
+    local found = names and fetch('HMGET', P .. 'pack', names, 1, #names) or {}
+    for i = 1, #found do
+        texts = texts or {}
+        texts[names[i]] = found[i]
+    end
+    return texts
+end
+
+-- A popped stretch of a folded flow as {name, from, to, head, tail}, when it is ready as a whole and as one: the text of its flow is what is
+-- in front of it, it, and what is behind.
+local function whole_run(entry, texts, n)
+    local name, from, k = match(entry, '^([^~]*~)(%d+)%+(%d+)$')
+    local text = name and texts[name]
+    if not text or tonumber(k) > n or byte(text) <= 57 then
+        return
+    end
+    local a, b = find(text, from .. ' ' .. k .. ' r%d+;', 6)
+    if not a or byte(text, a - 1) ~= 58 and byte(text, a - 1) ~= 59 then
+        return
+    end
+    texts[name] = nil -- of further stretches of it the pack is looked at
+    return {name = name, from = tonumber(from), to = from + k, head = sub(text, 1, a - 1), tail = sub(text, b + 1)}
+end
+
+-- The completed steps of a folded flow, of which there are at most n, are removed, when they are one stretch. How many; nil: not so.
+local function drop_done(entry, texts, n)
+    local name = match(entry, '^([^~]*~)0%+')
+    local text = name and texts[name]
+    if not text or byte(text) <= 57 then
+        return
+    end
+    local head, done, tail = match(text, '^(%u%d%d)%+:0 (%d+) c[%d,]*;(.*)$')
+    local gone = 0
+    if not head then
+        head, gone, done, tail = match(text, '^(%u%d%d)%+:0 (%d+) g;%d+ (%d+) c[%d,]*;(.*)$')
+    end
+    if not head or tonumber(done) > n or find(tail, ' c') then
+        return
+    end
+    texts[name] = nil
+    FOLD.pending[name] = head .. '-:0 ' .. gone + done .. ' g;' .. tail
+    return tonumber(done)
+end
+
 -- Up to n jobs of a popped stretch, those that are in this state still, onto `out`. Returns how many, and the entry that is
 -- left when there are more.
 local function pop_run(P, entry, kind, n, out)
@@ -62,12 +116,20 @@ local function pop_run(P, entry, kind, n, out)
             if took < n then
                 behind = min(b, a + n - took)
                 took = took + behind - a
-                out[#out + 1] = {p = p, from = a, to = behind}
+                local last = out[#out]
+                if type(last) == 'table' and last.p == p and last.to == a then
+                    last.to = behind
+                else
+                    out[#out + 1] = {p = p, from = a, to = behind}
+                end
             end
         end
     end
     extra[kind] = extra[kind] - (all - 1)
     if all == took then
+        if kind == 'c' and p and p.head then
+            FOLD.note_listed(p, false)
+        end
         return took
     end
     extra[kind] = extra[kind] + all - took - 1
@@ -75,8 +137,9 @@ local function pop_run(P, entry, kind, n, out)
 end
 
 -- Pops up to n jobs of a list ("0".."8" or "c"); ghosts: how many there may be among them. Returns ids, and {p, from, to}
--- for jobs of packs, in order, the number of jobs, and whether some are of packs.
-function pop(P, list, n, ghosts)
+-- for jobs of packs, in order, the number of jobs, and whether some are of packs. folded: {name, from, to, head, tail} for stretches of
+-- folded flows that are whole.
+function pop(P, list, n, ghosts, folded)
     local key, kind = P .. 'ready:' .. list, 'r'
     if list == 'c' then
         key, kind = P .. 'completed', 'c'
@@ -87,11 +150,23 @@ function pop(P, list, n, ghosts)
         if not got then
             break
         end
+        local texts = (folded or kind == 'c') and texts_of(P, got)
         for i = 1, #got do
             local entry, rest = got[i], nil
-            if byte(entry, 27) == PLUS then
+            if is_run(entry) then
                 local took
-                took, rest = pop_run(P, entry, kind, n - have, out)
+                local whole = texts and kind == 'r' and whole_run(entry, texts, n - have)
+                local dropped = not whole and texts and kind == 'c' and drop_done(entry, texts, n - have)
+                if dropped then
+                    took = dropped
+                    extra.c = extra.c - (took - 1)
+                elseif whole then
+                    took = whole.to - whole.from
+                    extra[kind] = extra[kind] - (took - 1)
+                    out[#out + 1] = whole
+                else
+                    took, rest = pop_run(P, entry, kind, n - have, out)
+                end
                 have, k, packed = have + took, #out, true
                 step = max(1, floor((n - have) / max(took, 1)))
             else
@@ -171,12 +246,15 @@ local function drop(P, ids, a, b)
     end
 end
 
--- Removes popped jobs, which stand in no list any more.
-local function drop_popped(P, popped)
+-- Removes popped jobs, which stand in no list any more. completed: they are.
+local function drop_popped(P, popped, completed)
     local ids = {}
     for i = 1, #popped do
         local job = popped[i]
         if type(job) == 'table' then
+            if job.p.head and not completed then
+                FOLD.unfold(P, job.p)
+            end
             set_state(job.p, job.from, job.to, 'g')
         else
             ids[#ids + 1] = job
@@ -192,7 +270,7 @@ local function keep_completed(P, count, ghosts, keep, n)
         return 0
     end
     local popped, done = pop(P, 'c', over, ghosts)
-    drop_popped(P, popped)
+    drop_popped(P, popped, true)
     return done
 end
 

@@ -10,7 +10,7 @@ local function op_later_put(keys, argv)
         drain(P, call('HGET', keys[1], 'levels')) -- comes first: its puts have lower numbers
     end
     local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'ev', 'max')
-    if meta[1] ~= '3' or not meta[2] or meta[5] or meta[6] then
+    if meta[1] ~= '4' and meta[1] ~= '3' or not meta[2] or meta[5] or meta[6] then
         return 0
     end
     local kv, due, n, head = {}, {}, 0, huge

@@ -36,7 +36,8 @@ local function level_of(body)
 end
 
 local function check_format(v)
-    if v and tonumber(v) ~= FORMAT and tonumber(v) ~= 2 then -- 2: no inbox yet
+    local n = tonumber(v)
+    if v and n ~= FORMAT and n ~= 3 and n ~= 2 then -- 3: no folded flows yet; 2: no inbox either
         refuse('LADEFORMAT ' .. tostring(v))
     end
 end
@@ -44,7 +45,9 @@ end
 -- The hash of packs has one field that is none, so that it is a table (make_table) from the beginning. v: the format it had.
 local function make_queue(P, v)
     call('HSET', P .. 'meta', 'v', FORMAT)
-    call('RPUSH', P .. 'in', '')
+    if tonumber(v) ~= 3 then
+        call('RPUSH', P .. 'in', '')
+    end
     if not v then
         call('HSET', P .. 'pack', '', rep('-', 65))
     end

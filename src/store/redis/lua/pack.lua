@@ -17,9 +17,13 @@
 -- Whatever concerns one job takes it out of its pack first (extract): then it has a record of its own, like any job
 -- that came alone.
 --
+-- The steps of a folded flow (fold.lua) are a pack too: its name is "<flow>~", a place the number of a step, and the states have a
+-- head in front. Steps that wait are "w", ready ones "r<ms>".
+--
 -- The server hashes every byte of every Lua string, so bodies of packs pass through a script only when they must.
 local DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-local PLUS, READY_BYTE, DONE_BYTE = 43, 114, 99
+local PLUS, READY_BYTE, DONE_BYTE, GONE_BYTE, WAITS_BYTE = 43, 114, 99, 103, 119
+local FOLD = {} -- fold.lua
 local packs -- of the queue at work, by name, false when there is none; flush writes those that changed
 local extra -- what flush adds to meta.xr, xa, xc
 
@@ -29,20 +33,31 @@ local begin_plain = begin
 local function begin()
     begin_plain()
     packs, extra = {}, {r = 0, a = 0, c = 0}
+    FOLD.readied, FOLD.over, FOLD.pending = {}, {}, {}
     plain = false
 end
 
 -- The place in its pack that an id names, or nil.
 local function place_of(id)
-    local a, b = find(DIGITS, sub(id, 25, 25), 1, true), find(DIGITS, sub(id, 26, 26), 1, true)
-    return #id == 26 and a and b and (a - 1) * 32 + b - 1
+    if #id == 26 and not find(id, '~', 20, true) then
+        local a, b = find(DIGITS, sub(id, 25, 25), 1, true), find(DIGITS, sub(id, 26, 26), 1, true)
+        return a and b and (a - 1) * 32 + b - 1
+    end
+    local step = match(id, '~(%d+)$')
+    return step and (byte(step) ~= 48 or step == '0') and tonumber(step) or nil
 end
 
+-- Of an id, an entry or a name.
 local function name_of(id)
-    return sub(id, 1, 24) .. '+'
+    local sign = find(id, '~', 1, true)
+    return sign and sub(id, 1, sign) or sub(id, 1, 24) .. '+'
 end
 
 local function id_at(name, i)
+    local sign = find(name, '~', 1, true)
+    if sign then
+        return sub(name, 1, sign) .. i
+    end
     local a, b = floor(i / 32) + 1, i % 32 + 1
     return sub(name, 1, 24) .. sub(DIGITS, a, a) .. sub(DIGITS, b, b)
 end
@@ -53,20 +68,33 @@ end
 
 -- Its place and the one behind its last.
 local function read_entry(entry)
+    local step, n = match(entry, '~(%d+)%+(%d+)$')
+    if step then
+        return tonumber(step), step + n
+    end
     local from = place_of(sub(entry, 1, 26))
     return from, from + tonumber(sub(entry, 28))
 end
 
 local function is_run(entry)
-    return byte(entry, 27) == PLUS
+    return byte(entry, 27) == PLUS or find(entry, '+', 1, true) ~= nil
 end
 
 -- {from, n, state, from, n, state, ...}
 local function read_stretches(text)
-    local v, k = {}, 0
+    local v, k, together = {}, 0, find(text, ',', 1, true)
     for from, n, state in gmatch(text, '(%d+) (%d+) ([^;]+);') do
+        local comma = together and find(state, ',', 1, true)
         v[k + 1], v[k + 2], v[k + 3] = tonumber(from), tonumber(n), state
         k = k + 3
+        if comma then -- fold.lua: completed one after the other
+            local first = sub(state, 2, comma - 1)
+            v[k - 1], v[k] = 1, 'c' .. first
+            for later in gmatch(state, ',(%d+)') do
+                v[k + 1], v[k + 2], v[k + 3] = v[k - 2] + 1, 1, format('c%.0f', first + later)
+                k = k + 3
+            end
+        end
     end
     return v
 end
@@ -85,8 +113,11 @@ end
 local function pack_at(P, name)
     local p = packs[name]
     if p == nil then
-        local text = call('HGET', P .. 'pack', name)
-        p = text and {name = name, v = read_stretches(text)} or false
+        local text = FOLD.pending[name] or call('HGET', P .. 'pack', name)
+        p = text and {name = name, v = read_stretches(text), head = match(text, '^(%u%d%d[-+]):')} or false
+        if FOLD.pending[name] then
+            FOLD.pending[name], p.changed = nil, true
+        end
         packs[name] = p
     end
     return p
@@ -100,7 +131,8 @@ local function find_in_pack(P, id)
         local v = p.v
         for k = 1, #v, 3 do
             if i >= v[k] and i < v[k] + v[k + 1] then
-                if v[k + 2] ~= 'g' then
+                local kind = byte(v[k + 2])
+                if kind ~= GONE_BYTE and kind ~= WAITS_BYTE then
                     return p, i, v[k + 2]
                 end
                 return
@@ -182,6 +214,9 @@ end
 -- Takes a job out of its pack: its body has a field of its own, and the caller writes what else its state needs; and that field too when it gives
 -- `later`, where the pair is put then.
 local function extract(P, p, i, state, later)
+    if p.head then
+        FOLD.unfold(P, p)
+    end
     local id, body, kind = id_at(p.name, i), body_of(P, p, i), sub(state, 1, 1)
     if later then
         local n = #later
@@ -199,14 +234,19 @@ local function flush(P)
     local kv, n, gone = {}, 0, {}
     for name, p in pairs(packs) do
         if p and p.changed then
-            if #p.v == 3 and p.v[3] == 'g' then
+            if #p.v == 3 and p.v[3] == 'g' and not p.head then
                 gone[#gone + 1] = name
             else
-                kv[n + 1], kv[n + 2] = name, write_stretches(p.v)
+                kv[n + 1], kv[n + 2] = name, (p.head and p.head .. ':' or '') .. write_stretches(p.v)
                 n = n + 2
             end
         end
     end
+    for name, text in pairs(FOLD.pending) do
+        kv[n + 1], kv[n + 2] = name, text
+        n = n + 2
+    end
+    FOLD.pending = {}
     spread('HSET', P .. 'pack', kv, 1, n)
     spread('HDEL', P .. 'pack', gone, 1, #gone)
     for i = 1, #gone do

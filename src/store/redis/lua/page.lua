@@ -15,7 +15,7 @@ local function has_job(entry, id, i)
     if entry == id then
         return true
     end
-    if not i or not is_run(entry) or sub(entry, 1, 24) ~= sub(id, 1, 24) then
+    if not i or not is_run(entry) or name_of(entry) ~= name_of(id) then
         return false
     end
     local from, to = read_entry(entry)

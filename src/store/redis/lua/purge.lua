@@ -8,8 +8,13 @@
 local function tell(P, ids)
     flow_begin(P)
     for i = 1, #ids do
-        if type(ids[i]) == 'string' and find(ids[i], '~', 1, true) then
-            flow_ended(ids[i], '4')
+        local job = ids[i]
+        if type(job) == 'string' and find(job, '~', 1, true) then
+            flow_ended(job, '4')
+        elseif type(job) == 'table' and byte(job.p.name, -1) == 126 then
+            for place = job.from, job.to - 1 do
+                flow_ended(id_at(job.p.name, place), '4')
+            end
         end
     end
 end

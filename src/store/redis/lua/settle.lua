@@ -183,6 +183,12 @@ end
 
 local function complete_run(p, from, to, fence, worker, said, results)
     local n_jobs, entry = to - from, entry_of(p.name, from, to)
+    if note_end and not p.head and byte(p.name, -1) == 126 then -- of a flow that was unfolded
+        for place = from, to - 1 do
+            local _, result = cut_results(results or '', place, place + 1)
+            note_end(id_at(p.name, place), '2', result)
+        end
+    end
     if telling and said then
         tell_made(said, n_jobs)
     elseif telling then
@@ -193,11 +199,17 @@ local function complete_run(p, from, to, fence, worker, said, results)
             heeded[#heeded + 1] = id_at(p.name, place)
         end
     end
-    if keep_done > 0 then
-        set_state(p, from, to, 'c' .. now)
-        if results and results ~= '' then
-            call('APPEND', P .. 'r:' .. p.name, results)
+    if results and results ~= '' and (keep_done > 0 or p.head) then
+        call('APPEND', P .. 'r:' .. p.name, results)
+    end
+    if p.head then
+        local listed = FOLD.complete(P, p, from, to, keep_done > 0)
+        if listed then
+            n_entries = n_entries + 1
+            entries[n_entries] = listed
         end
+    elseif keep_done > 0 then
+        set_state(p, from, to, 'c' .. now)
         n_entries = n_entries + 1
         entries[n_entries] = entry
         extra.c = extra.c + n_jobs - 1
@@ -470,7 +482,8 @@ local function read_details(argv, ids_at, n, at, n_runs, on)
     end
 end
 
-local function op_settle(keys, argv)
+-- carried: what the caller has settled already, to be remembered with this.
+local function op_settle(keys, argv, carried)
     begin()
     P = prefix(keys[1])
     local n, n_groups, n_special, n_doubtful = tonumber(argv[7]), tonumber(argv[8]), tonumber(argv[9]), tonumber(argv[10])
@@ -479,6 +492,7 @@ local function op_settle(keys, argv)
     local groups_at = ids_at + n
     local runs_at = groups_at + 2 * n_groups
     reset(argv, n_special, n_doubtful)
+    remembered = carried or remembered
     local special = read_special(argv, runs_at + 4 * n_runs, n_special)
 
     -- Reads all that will be written, so that a foreign key stops us here.
@@ -518,6 +532,9 @@ local function op_settle(keys, argv)
         i = i + n_jobs
     end
     if n_settled + n_in_packs == 0 then
+        if carried then
+            call('SET', known_key .. argv[2], concat(remembered, '\0'), 'PX', argv[4])
+        end
         return let_go()
     end
 

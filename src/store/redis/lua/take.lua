@@ -11,6 +11,7 @@
 local TOLD = 1000 -- added to the lane of a queue with a stream of events: settles then come with theirs
 local PACK_BYTES = 17000 -- no pack has more (LQ_PACK_BYTES)
 local worker, most, was_idle, body_max, budget, seq, ttl, out, next_due -- of the call at hand
+local carried -- what the worker has been leased by the same call before: {fence, known = entries}, or nil
 
 local function answer_ids(P, lane, fence, ids, bodies, over)
     local hist, list = {}, {}
@@ -132,8 +133,12 @@ end
 
 local function lease_run(P, lane, run, meta)
     local p, from, to = run.p, run.from, run.to
-    local entry = entry_of(p.name, from, to)
-    set_state(p, from, to, 'a' .. meta.fence .. ' ' .. worker)
+    local entry = entry_of(p and p.name or run.name, from, to)
+    if p then
+        set_state(p, from, to, 'a' .. meta.fence .. ' ' .. worker)
+    else
+        FOLD.pending[run.name] = run.head .. from .. ' ' .. to - from .. ' a' .. meta.fence .. ' ' .. worker .. ';' .. run.tail
+    end
     extra.a = extra.a + to - from
     if meta.bytes then
         meta.bytes = meta.bytes + K.weigh_run(P, p, from, to)
@@ -141,7 +146,9 @@ local function lease_run(P, lane, run, meta)
     budget = budget - PACK_BYTES
     meta.known[#meta.known + 1] = entry
     out[#out + 1] = {lane - 1 + (telling and TOLD or 0), meta.fence, entry}
-    tell_run(EVENT.ACTIVE, P, p, from, to, 1)
+    if p then
+        tell_run(EVENT.ACTIVE, P, p, from, to, 1)
+    end
     return to - from
 end
 
@@ -151,7 +158,7 @@ local function give_back(P, level, jobs, from)
         local job = jobs[i]
         if type(job) == 'table' then
             extra.r = extra.r + job.to - job.from - 1
-            job = entry_of(job.p.name, job.from, job.to)
+            job = entry_of(job.p and job.p.name or job.name, job.from, job.to)
         end
         call('LPUSH', P .. 'ready:' .. level, job)
     end
@@ -195,7 +202,7 @@ local function take_free(P, lane, levels, ghosts, meta, limit)
             break
         end
         local level = sub(levels, i, i)
-        local jobs, popped, packed = pop(P, level, limit - n, ghosts)
+        local jobs, popped, packed = pop(P, level, limit - n, ghosts, not telling and not meta.bytes)
         if popped > 0 then
             n = n + lease(P, lane, level, jobs, packed, meta)
         end
@@ -394,7 +401,7 @@ local function take(P, lane)
     end
     call('HLEN', P .. 'pack')
     look_plain(P)
-    meta.known = {}
+    meta.known, meta.fence = carried and carried.known or {}, carried and carried.fence
     meta.bytes = K.max_bytes(meta[11]) and 0
     local n = gate and take_turns(P, lane, levels, ghosts, meta) or not gate and take_free(P, lane, levels, ghosts, meta, most)
     most = most - n
@@ -455,8 +462,9 @@ local function take_lanes(keys, register)
     end
 end
 
-local function op_take(keys, argv)
+local function op_take(keys, argv, with)
     begin()
+    carried = with
     worker, most, was_idle, body_max, budget = argv[1], tonumber(argv[2]), argv[4] == '1', tonumber(argv[5]), tonumber(argv[6])
     seq, ttl, next_due = argv[7], argv[9], nil
     for lane = 1, #keys do

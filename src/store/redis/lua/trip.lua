@@ -81,7 +81,7 @@ local function trim_completed(N, count, keep, most, packed)
     end
     local ids = not packed and call('LPOP', N.completed, format('%d', over)) or {}
     for i = 1, #ids do
-        if byte(ids[i], 27) == PLUS then -- a pack of one
+        if is_run(ids[i]) then -- a pack of one
             local back = {}
             for k = #ids, 1, -1 do
                 back[#back + 1] = ids[k]
@@ -128,6 +128,8 @@ local function look_into_fresh(N, most, body_max, budget)
             tokens = tokens or {}
             tokens[sub(e, 2, 27)] = e
             at = at + 1
+        elseif byte(e) == 126 then
+            return -- a flow
         else
             local body = all[at + 1]
             local size, its = #body, byte(body, 2)
@@ -188,7 +190,7 @@ end
 
 -- Nothing but what most queues have: no pause, ghosts, long bodies, turns, events, bound, nobody who waits for a job's end.
 local function is_usual(meta)
-    return meta[1] == '3' and not (meta[7] or meta[8] or meta[9] or meta[10] or meta[11] or meta[12]) and
+    return (meta[1] == '4' or meta[1] == '3') and not (meta[7] or meta[8] or meta[9] or meta[10] or meta[11] or meta[12]) and
         tonumber(meta[13] or 0) <= 0 and tonumber(meta[14] or 0) <= 0
 end
 
@@ -279,7 +281,7 @@ local function op_trip(keys, argv)
     local n_said, settled, taken, short = tonumber(argv[2]), nil, nil, 0
     if argv[1] == 'settle' or argv[1] == 'take' then
         begin_bare()
-        packs, extra = {}, {r = 0, a = 0, c = 0}
+        packs, extra, FOLD.pending = {}, {r = 0, a = 0, c = 0}, {}
         settled, taken = go_short(keys[1], argv, 3, n_said)
         if taken and (settled or n_said == 0) then
             return taken
