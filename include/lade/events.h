@@ -209,7 +209,10 @@ LADE_API LADE_CHECKED int lade_tail_seek(lade_tail *t, const char *queue, uint64
  */
 LADE_API LADE_CHECKED int lade_tail_next(lade_tail *t, size_t max, int64_t timeout,
                                          const lade_event **out, size_t *n, lade_err *err);
-/* After LADE_MISSED: events lost; 0 when that cannot be told. */
+/*
+ * After LADE_MISSED: events lost; 0 when that cannot be told. When the stream was turned off and on again behind the tail's back, the numbers
+ * between both streams count as well, though no event had them.
+ */
 LADE_API uint64_t lade_tail_missed(const lade_tail *t);
 /* lade_tail_next returns LADE_STOPPED from now on. Any thread. */
 LADE_API void lade_tail_cancel(lade_tail *t);

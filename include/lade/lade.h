@@ -288,8 +288,11 @@ LADE_API LADE_CHECKED int lade_job_result(lade_job *job, lade_bytes result);
 
 enum lade_queue_order {
     LADE_ORDER_STRICT = 0, /* a later queue is served only while the earlier ones are empty */
-    LADE_ORDER_WEIGHTED =
-        1 /* queues are tried first in proportion to their weights; none starves */
+    /*
+     * Queues lead in proportion to their weights, exactly: of as many takes in a row as the weights are together each leads in its
+     * weight. A take that the leader has too few jobs for goes on to the others; none starves.
+     */
+    LADE_ORDER_WEIGHTED = 1
 };
 
 typedef struct lade_worker_queue {

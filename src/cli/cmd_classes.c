@@ -170,6 +170,23 @@ static int list_queue(struct cli *c, const char *queue, const lade_dead_filter *
     return rc;
 }
 
+/* Whether jobs of these queues died of the class; a failure. */
+static int have_class(struct cli *c, const lade_queue_info *queues, size_t n_queues,
+                      const char *class_id, bool *found, lade_err *err)
+{
+    int rc = 0;
+    *found = false;
+    for (size_t i = 0; i < n_queues && rc >= 0 && !*found; i++) {
+        lade_dead_class *k = NULL;
+        size_t n = 0;
+        rc = lade_dead_classes(c->q, queues[i].name, &k, &n, err);
+        for (size_t j = 0; j < n && rc >= 0; j++)
+            *found = *found || strcmp(k[j].id, class_id) == 0;
+        lade_free(k);
+    }
+    return LB_MIN(rc, 0);
+}
+
 static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n_args)
 {
     (void)args;
@@ -191,8 +208,16 @@ static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n
         rc = cli_view_queues(c, &queues, &n, &err);
     if (rc > 0)
         return cli_say(cli_exit_of(rc), "%s", err.text);
-    if (rc < 0)
-        return cli_complain(&err);
+    bool known = true;
+    if (rc == 0 && f.class_id)
+        rc = have_class(c, queues, n, f.class_id, &known, &err);
+    if (rc < 0 || !known) {
+        lade_free(queues);
+        return rc < 0
+                   ? cli_complain(&err)
+                   : cli_say(CLI_NOT_FOUND,
+                             "%s: no job is dead of this class; see lade dead classes", f.class_id);
+    }
     struct cli_out out;
     cli_out_begin(&out, c, cli_dead_columns, cli_n_dead_columns);
     for (size_t i = 0; i < n && rc == 0; i++)

@@ -24,7 +24,8 @@ static const struct cli_column event_columns[] = {
     {"JOB", "job", CLI_CELL_TEXT, false, false},
     {"KIND", "kind", CLI_CELL_TEXT, false, false},
     {"ATTEMPT", "attempt", CLI_CELL_TEXT, true, false},
-    {"DURATION", "duration_ms", CLI_CELL_TEXT, true, false},
+    {"DURATION", "duration_us", CLI_CELL_TEXT, true, false},
+    {"DELAY", "delay_ms", CLI_CELL_TEXT, true, false},
     {"PERCENT", "percent", CLI_CELL_TEXT, true, false},
     {"REASON", "reason", CLI_CELL_TEXT, false, false},
 };

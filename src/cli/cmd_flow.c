@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "cli/acts.h"
 #include "cli/arg.h"
 #include "cli/commands.h"
 #include "cli/flow_draw.h"
@@ -408,87 +409,35 @@ static int foresee(struct cli *c, enum lade_flow_verb verb, const char *id, lade
     return refused ? LADE_WRONG_STATE : 0;
 }
 
-static enum cli_exit act_on(struct cli *c, enum lade_flow_verb verb, const char *id, int *outcome)
+static int act_on(struct cli *c, int verb, const lade_id *ids, size_t n, struct cli_act *out,
+                  lade_err *err)
 {
-    lade_err err = {0};
-    int rc = c->dry_run ? foresee(c, verb, id, &err) : lade_flow_act(c->q, verb, id, &err);
-    *outcome = rc;
-    if (rc < 0)
-        return cli_complain(&err);
-    if (rc == LADE_NOT_FOUND)
+    int rc = 0;
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        rc = c->dry_run ? foresee(c, (enum lade_flow_verb)verb, ids[i].text, err)
+                        : lade_flow_act(c->q, (enum lade_flow_verb)verb, ids[i].text, err);
+        out[i].outcome = rc;
+    }
+    return LB_MIN(rc, 0);
+}
+
+static enum cli_exit refuse(int verb, const char *id, const struct cli_act *act)
+{
+    if (act->outcome == LADE_NOT_FOUND)
         return cli_say(CLI_NOT_FOUND, "%s: no such workflow", id);
-    if (rc != 0)
-        return cli_say(CLI_CONFLICT, "%s: %s; see lade flow show", id,
-                       verb == LADE_FLOW_RETRY ? "nothing in it is dead or cancelled"
-                                               : "it has ended already");
-    return CLI_OK;
+    return cli_say(CLI_CONFLICT, "%s: %s; see lade flow show", id,
+                   verb == LADE_FLOW_RETRY ? "nothing in it is dead or cancelled"
+                                           : "it has ended already");
 }
 
-static const struct cli_column act_columns[] = {
-    {"ID", "id", CLI_CELL_TEXT, false, false},
-    {"VERB", "verb", CLI_CELL_TEXT, false, false},
-    {"RESULT", "result", CLI_CELL_TEXT, false, false},
-    {"DRY RUN", "dry_run", CLI_CELL_TEXT, false, false},
-};
-
-/* TSV has a line for each id; `list` is only begun for it. */
-static void list_act(const struct cli *c, struct cli_out *list, const char *id, int outcome)
-{
-    struct cli_row row;
-    if (c->format != CLI_TSV || outcome < 0)
-        return;
-    cli_row_init(&row);
-    cli_row_text(&row, "id", id);
-    cli_row_text(&row, "verb", c->command->verb);
-    cli_row_text(&row, "result", lade_result_name(outcome));
-    cli_row_bool(&row, "dry_run", c->dry_run);
-    cli_out_row(list, &row);
-}
-
-/* The end of the list, or in JSON what was done in all. */
-static int print_acts(const struct cli *c, struct cli_out *list, uint64_t done, lade_err *err)
-{
-    struct cli_row row;
-    if (c->format == CLI_TSV)
-        return cli_out_end(list, err);
-    if (!cli_out_is_json(c))
-        return 0;
-    cli_row_init(&row);
-    cli_row_text(&row, "verb", c->command->verb);
-    cli_row_bool(&row, "dry_run", c->dry_run);
-    cli_row_u64(&row, "done", done);
-    return cli_out_object(c, &row, err);
-}
-
+/* One by one, since each is a call of its own: what was done before a failure is told. */
 static enum cli_exit run_act(struct cli *c, enum lade_flow_verb verb, char **args, int n_args)
 {
     static const char *const words[] = {"cancelled", "set going again", "removed"};
 
-    struct cli_fold fold = {0};
-    struct cli_ids ids;
-    struct cli_out list = {0};
-    lade_id id;
-    lade_err err = {0}, print_err = {0};
-    size_t n = 0;
-    int outcome = 0;
-    int rc = cli_look(c, &err);
-    if (rc < 0)
-        return cli_complain(&err);
-    cli_ids_init(&ids, args, n_args);
-    if (c->format == CLI_TSV)
-        cli_out_begin(&list, c, act_columns, LB_ARRAY_LEN(act_columns));
-    rc = cli_ids_next(&ids, &id, 1, &n, &err);
-    while (rc == 0 && n > 0 && outcome >= 0) {
-        cli_fold_add(&fold, act_on(c, verb, id.text, &outcome));
-        list_act(c, &list, id.text, outcome);
-        rc = cli_ids_next(&ids, &id, 1, &n, &err);
-    }
-    cli_ids_fini(&ids);
-    if (print_acts(c, &list, fold.n_ok, &print_err) < 0)
-        return cli_complain(&print_err);
-    cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
-             words[verb]);
-    return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);
+    struct cli_acts acts = {
+        .done = words[verb], .step = 1, .verb = (int)verb, .act = act_on, .refuse = refuse};
+    return cli_acts_run(c, &acts, args, n_args);
 }
 
 static enum cli_exit run_cancel(struct cli *c, void *values, char **args, int n_args)

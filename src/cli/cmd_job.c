@@ -4,13 +4,13 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "cli/acts.h"
 #include "cli/arg.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/notes.h"
 #include "cli/view.h"
 
-#define ACT_STEP       1000
 #define LIST_LIMIT     100
 #define LIST_LIMIT_MAX 10000000
 
@@ -242,83 +242,37 @@ static int foresee(struct cli *c, enum lade_job_verb verb, const char *id, lade_
     return refused ? LADE_WRONG_STATE : 0;
 }
 
-static int act_on(struct cli *c, enum lade_job_verb verb, const lade_id *ids, size_t n,
-                  int *outcomes, lade_err *err)
+static int act_on(struct cli *c, int verb, const lade_id *ids, size_t n, struct cli_act *out,
+                  lade_err *err)
 {
-    const char *texts[ACT_STEP];
+    const char *texts[CLI_ACTS_STEP];
+    int outcomes[CLI_ACTS_STEP];
+    int rc = 0;
     for (size_t i = 0; i < n; i++)
         texts[i] = ids[i].text;
     if (!c->dry_run)
-        return lade_job_act(c->q, verb, c->queue, texts, n, outcomes, err);
-    for (size_t i = 0; i < n; i++) {
-        outcomes[i] = foresee(c, verb, texts[i], err);
-        if (outcomes[i] < 0)
-            return outcomes[i];
+        rc = lade_job_act(c->q, (enum lade_job_verb)verb, c->queue, texts, n, outcomes, err);
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        out[i].outcome =
+            c->dry_run ? foresee(c, (enum lade_job_verb)verb, texts[i], err) : outcomes[i];
+        rc = LB_MIN(out[i].outcome, 0);
     }
-    return 0;
+    return LB_MIN(rc, 0);
 }
 
-static void tell_outcome(const char *id, enum lade_job_verb verb, int outcome)
+static enum cli_exit refuse(int verb, const char *id, const struct cli_act *act)
 {
-    if (outcome == LADE_NOT_FOUND)
-        (void)cli_say(CLI_NOT_FOUND, "%s: no such job", id);
-    else if (outcome != 0)
-        (void)cli_say(CLI_CONFLICT, "%s: not %s: its state does not allow it; see lade job show",
-                      id, done_words[verb]);
-}
-
-struct act_counts {
-    uint64_t done, not_found, wrong_state;
-};
-
-static int print_acts(const struct cli *c, const struct act_counts *n, lade_err *err)
-{
-    struct cli_row row;
-    if (!cli_out_is_json(c))
-        return 0;
-    cli_row_init(&row);
-    cli_row_text(&row, "verb", c->command->verb);
-    cli_row_bool(&row, "dry_run", c->dry_run);
-    cli_row_u64(&row, "done", n->done);
-    cli_row_u64(&row, "not_found", n->not_found);
-    cli_row_u64(&row, "wrong_state", n->wrong_state);
-    return cli_out_object(c, &row, err);
+    if (act->outcome == LADE_NOT_FOUND)
+        return cli_say(CLI_NOT_FOUND, "%s: no such job", id);
+    return cli_say(CLI_CONFLICT, "%s: not %s: its state does not allow it; see lade job show", id,
+                   done_words[verb]);
 }
 
 static enum cli_exit run_act(struct cli *c, enum lade_job_verb verb, char **args, int n_args)
 {
-    static lade_id batch[ACT_STEP];
-    static int outcomes[ACT_STEP];
-    struct cli_fold fold = {0};
-    struct act_counts counts = {0};
-    struct cli_ids ids;
-    lade_err err = {0};
-    lade_err print_err = {0};
-    size_t n = 0;
-    int rc = cli_look(c, &err);
-    if (rc < 0)
-        return cli_complain(&err);
-    cli_ids_init(&ids, args, n_args);
-    while (rc >= 0) {
-        rc = cli_ids_next(&ids, batch, ACT_STEP, &n, &err);
-        if (rc < 0 || n == 0)
-            break;
-        rc = act_on(c, verb, batch, n, outcomes, &err);
-        for (size_t i = 0; rc >= 0 && i < n; i++) {
-            tell_outcome(batch[i].text, verb, outcomes[i]);
-            cli_fold_add(&fold, cli_exit_of(outcomes[i]));
-            counts.done += outcomes[i] == 0;
-            counts.not_found += outcomes[i] == LADE_NOT_FOUND;
-            counts.wrong_state += outcomes[i] != 0 && outcomes[i] != LADE_NOT_FOUND;
-        }
-    }
-    cli_ids_fini(&ids);
-    if ((fold.n_ok > 0 || rc >= 0) && print_acts(c, &counts, &print_err) < 0)
-        return cli_complain(&print_err);
-    if (fold.n_ok > 0 || rc >= 0)
-        cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
-                 done_words[verb]);
-    return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);
+    struct cli_acts acts = {
+        .done = done_words[verb], .verb = (int)verb, .act = act_on, .refuse = refuse};
+    return cli_acts_run(c, &acts, args, n_args);
 }
 
 static enum cli_exit run_retry(struct cli *c, void *values, char **args, int n_args)

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cli/acts.h"
 #include "cli/arg.h"
 #include "cli/commands.h"
-#include "cli/lines.h"
 #include "cli/out.h"
 #include "cli/schedule_rows.h"
 
@@ -233,103 +233,51 @@ static int foresee(struct cli *c, enum verb verb, const char *id, lade_err *err)
     return verb == VERB_RUN && !reads ? LADE_WRONG_STATE : 0;
 }
 
-static int act(struct cli *c, enum verb verb, const char *id, lade_id *job, lade_err *err)
+static int act(struct cli *c, int verb, const lade_id *ids, size_t n, struct cli_act *out,
+               lade_err *err)
 {
-    if (c->dry_run)
-        return foresee(c, verb, id, err);
-    switch (verb) {
-    case VERB_PAUSE:
-        return lade_schedule_pause(c->q, id, err);
-    case VERB_RESUME:
-        return lade_schedule_resume(c->q, id, err);
-    case VERB_RUN:
-        return lade_schedule_run(c->q, id, job, err);
-    case VERB_RM:
-    default:
-        return lade_schedule_remove(c->q, id, err);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        const char *id = ids[i].text;
+        if (c->dry_run)
+            rc = foresee(c, (enum verb)verb, id, err);
+        else if (verb == VERB_PAUSE)
+            rc = lade_schedule_pause(c->q, id, err);
+        else if (verb == VERB_RESUME)
+            rc = lade_schedule_resume(c->q, id, err);
+        else if (verb == VERB_RUN)
+            rc = lade_schedule_run(c->q, id, &out[i].job, err);
+        else
+            rc = lade_schedule_remove(c->q, id, err);
+        out[i].outcome = rc;
     }
+    return LB_MIN(rc, 0);
 }
 
-static enum cli_exit tell(enum verb verb, const char *id, int rc, const lade_id *job,
-                          const lade_err *err)
+static enum cli_exit refuse(int verb, const char *id, const struct cli_act *act)
 {
     static const char *const refusals[] = {"it is not active", "it is not paused", "it is broken",
                                            ""};
 
-    if (rc < 0)
-        return cli_complain(err);
-    if (rc == LADE_NOT_FOUND)
+    if (act->outcome == LADE_NOT_FOUND)
         return cli_say(CLI_NOT_FOUND, "%s: no such schedule", id);
-    if (rc == LADE_DUPLICATE)
-        return cli_say(CLI_CONFLICT, "%s: not run, job %s holds its unique key", id, job->text);
-    if (rc != 0)
-        return cli_say(CLI_CONFLICT, "%s: %s; see lade schedule show", id, refusals[verb]);
-    return CLI_OK;
+    if (act->outcome == LADE_DUPLICATE)
+        return cli_say(CLI_CONFLICT, "%s: not run, job %s holds its unique key", id, act->job.text);
+    return cli_say(CLI_CONFLICT, "%s: %s; see lade schedule show", id, refusals[verb]);
 }
 
-static const struct cli_column done_columns[] = {
-    {"ID", "id", CLI_CELL_TEXT, false, false},
-    {"VERB", "verb", CLI_CELL_TEXT, false, false},
-    {"RESULT", "result", CLI_CELL_TEXT, false, false},
-    {"JOB", "job", CLI_CELL_TEXT, false, false},
-    {"DRY RUN", "dry_run", CLI_CELL_TEXT, false, false},
-};
-
-/* `list` takes it when the answers of several are one text. */
-static int print_done(struct cli *c, const char *id, int rc, const lade_id *job,
-                      struct cli_out *list, lade_err *err)
-{
-    struct cli_row row;
-    if (c->format == CLI_TABLE) {
-        if (job->text[0] && rc == 0 && !c->dry_run)
-            (void)printf("%s\n", job->text);
-        return 0;
-    }
-    cli_row_init(&row);
-    cli_row_text(&row, "id", id);
-    cli_row_text(&row, "verb", c->command->verb);
-    cli_row_text(&row, "result", lade_result_name(rc));
-    cli_row_text(&row, "job", job->text[0] ? job->text : NULL);
-    cli_row_bool(&row, "dry_run", c->dry_run);
-    if (!list)
-        return cli_out_object(c, &row, err);
-    cli_out_row(list, &row);
-    return 0;
-}
-
+/* One by one, since each is a call of its own: what was done before a failure is told. */
 static enum cli_exit run_act(struct cli *c, enum verb verb, char **args, int n_args)
 {
     static const char *const words[] = {"paused", "resumed", "run", "removed"};
 
-    struct cli_fold fold = {0};
-    struct cli_ids ids;
-    struct cli_out list;
-    lade_id id;
-    lade_err err = {0}, end_err = {0};
-    size_t n = 0;
-    int outcome = 0, rc = cli_look(c, &err);
-    bool is_list = cli_out_needs_list(c, args, n_args);
-    if (rc < 0)
-        return cli_complain(&err);
-    if (is_list)
-        cli_out_begin(&list, c, done_columns, LB_ARRAY_LEN(done_columns));
-    cli_ids_init(&ids, args, n_args);
-    rc = cli_ids_next(&ids, &id, 1, &n, &err);
-    while (rc == 0 && n > 0 && outcome >= 0) {
-        lade_id job = {""};
-        lade_err act_err = {0};
-        outcome = act(c, verb, id.text, &job, &act_err);
-        cli_fold_add(&fold, tell(verb, id.text, outcome, &job, &act_err));
-        rc = print_done(c, id.text, outcome, &job, is_list ? &list : NULL, &err);
-        if (rc == 0)
-            rc = cli_ids_next(&ids, &id, 1, &n, &err);
-    }
-    cli_ids_fini(&ids);
-    if (is_list && cli_out_end(&list, &end_err) < 0)
-        return cli_complain(&end_err);
-    cli_note(c, "%llu %s%s", (unsigned long long)fold.n_ok, c->dry_run ? "would be " : "",
-             words[verb]);
-    return rc < 0 ? cli_complain(&err) : cli_fold_exit(&fold);
+    struct cli_acts acts = {.done = words[verb],
+                            .makes_jobs = verb == VERB_RUN,
+                            .step = 1,
+                            .verb = (int)verb,
+                            .act = act,
+                            .refuse = refuse};
+    return cli_acts_run(c, &acts, args, n_args);
 }
 
 static enum cli_exit run_pause(struct cli *c, void *values, char **args, int n_args)

@@ -181,6 +181,35 @@ static const char *standing(const lade_schedule_view *v, const lade_schedule_lea
     return "active: waits for its next time";
 }
 
+static void make_fire_row(struct cli_row *r, const lade_fire *f, const lade_schedule_spec *spec)
+{
+    cli_fire_row(r, f);
+    cli_row_text(r, "why", why(f, spec));
+}
+
+/* The verdict and the outcomes as one object: programs do not read stderr. */
+static int explain_json(struct cli *c, const lade_schedule_view *v, const char *verdict,
+                        const lade_schedule_leader *leader, lade_err *err)
+{
+    struct cli_row row;
+    json_t *history = json_array();
+    cli_row_init(&row);
+    cli_row_text(&row, "id", v->id);
+    cli_row_text(&row, "state", lade_schedule_state_name(v->state));
+    cli_row_text(&row, "verdict", verdict);
+    cli_row_time(&row, "next_at", v->next_at);
+    cli_row_text(&row, "leader", leader->name[0] ? leader->name : NULL);
+    cli_row_text(&row, "error", v->error[0] ? v->error : NULL);
+    for (size_t i = 0; i < v->n_history; i++) {
+        struct cli_row fire;
+        make_fire_row(&fire, &v->history[i], v->spec);
+        row.failed |= fire.failed || json_array_append(history, fire.o) != 0;
+        cli_row_fini(&fire);
+    }
+    cli_row_json(&row, "history", history);
+    return cli_out_object(c, &row, err);
+}
+
 static int explain(struct cli *c, const lade_schedule_view *v, lade_err *err)
 {
     lade_schedule_leader leader = {0};
@@ -192,6 +221,8 @@ static int explain(struct cli *c, const lade_schedule_view *v, lade_err *err)
         rc = lade_schedule_get_leader(c->q, &leader, err);
     if (rc < 0)
         return rc;
+    if (cli_out_is_json(c))
+        return explain_json(c, v, standing(v, &leader, now), &leader, err);
     cli_time_text(next, v->next_at);
     cli_note(c, "%s: %s%s%s", v->id, standing(v, &leader, now), v->next_at ? "; next " : "",
              v->next_at ? next : "");
@@ -200,8 +231,7 @@ static int explain(struct cli *c, const lade_schedule_view *v, lade_err *err)
     cli_out_begin(&out, c, fire_columns, LB_ARRAY_LEN(fire_columns));
     for (size_t i = 0; i < v->n_history; i++) {
         struct cli_row row;
-        cli_fire_row(&row, &v->history[i]);
-        cli_row_text(&row, "why", why(&v->history[i], v->spec));
+        make_fire_row(&row, &v->history[i], v->spec);
         cli_out_row(&out, &row);
     }
     return cli_out_end(&out, err);
@@ -233,8 +263,8 @@ const struct cli_command cli_schedule_explain = {
     .max_args = 1,
     .about =
         "Tells why a schedule did or did not fire. The last 20 outcomes with their reasons, and "
-        "what it waits for now, on stderr.",
-    .examples = "  lade schedule explain nightly",
+        "what it waits for now: on stderr, in JSON as \"verdict\" beside the \"history\".",
+    .examples = "  lade schedule explain nightly\n  lade schedule explain nightly -o json",
     .lacks = CLI_LACKS_QUEUE,
     .run = run_explain,
 };

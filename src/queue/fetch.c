@@ -102,31 +102,28 @@ static bool should_linger(const struct fetch *f)
            w->n_done < LB_MIN(w->n_queued, 256) && w->phase == LQ_PHASE_RUNNING;
 }
 
-/* Strict: as given. Weighted: a random order in which each queue leads in proportion to its weight. */
-void lq_worker_order(const struct lade_worker *w, const char **order)
+/*
+ * Strict: as given. Weighted: smooth weighted round robin (as nginx has it): each take moves every queue on by its weight, the one that is
+ * ahead leads and falls back by the sum. So of as many takes that follow each other as the weights are together each queue leads in
+ * exactly its weight, wherever one begins to count; the others follow in the order in which they would lead.
+ */
+void lq_worker_order(struct lade_worker *w, const char **order, bool takes)
 {
-    uint32_t weight[LQ_LANES_MAX] = {0};
-    uint64_t total = 0;
+    size_t place[LQ_LANES_MAX];
+    int64_t total = 0;
     assert(w->n_queues > 0);
+    bool turns = takes && w->order == LADE_ORDER_WEIGHTED;
     for (size_t i = 0; i < w->n_queues; i++) {
-        order[i] = w->queue[i];
-        weight[i] = w->weight[i];
-        total += weight[i];
-    }
-    if (w->order != LADE_ORDER_WEIGHTED)
-        return;
-    for (size_t i = 0; i + 1 < w->n_queues; i++) {
-        uint64_t at = lb_rand_below(total);
         size_t k = i;
-        while (k + 1 < w->n_queues && at >= weight[k])
-            at -= weight[k++];
-        const char *name = order[k];
-        uint32_t chosen = weight[k];
-        order[k] = order[i];
-        weight[k] = weight[i];
-        order[i] = name;
-        total -= chosen;
+        total += w->weight[i];
+        w->turn[i] += turns ? w->weight[i] : 0;
+        for (; turns && k > 0 && w->turn[place[k - 1]] < w->turn[i]; k--)
+            place[k] = place[k - 1];
+        place[k] = i;
     }
+    w->turn[place[0]] -= turns ? total : 0;
+    for (size_t i = 0; i < w->n_queues; i++)
+        order[i] = w->queue[place[i]];
 }
 
 void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job)
@@ -375,7 +372,7 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
     lade_err err = {0};
     if (haul)
         lb_arena_init(&haul->vec.arena);
-    lq_worker_order(w, f->order);
+    lq_worker_order(w, f->order, n_want > 0);
     arrange(f);
     lq_pace_begin(&f->pace, lb_clock_mono(), f->n);
     int rc = lq_settle_take(w->q->store, f->settle, f->n, haul ? &take : NULL,

@@ -202,6 +202,12 @@ static int judge(lade_redrive *r, const struct canary *c, lade_err *err)
         return 1; /* completed and not kept, or removed */
     if (rc < 0)
         return rc;
+    /* An operator ended it: that says nothing of what it was tried for, and there is no more to wait for. */
+    if (v->state == LADE_STATE_DEAD && v->reason &&
+        strcmp(v->reason, lq_reason_word(LQ_REASON_KILLED)) == 0) {
+        lade_job_view_free(v);
+        return 1;
+    }
     /* It left the dead: when it is there it has died again, in whatever millisecond. */
     bool failed = class_since(v, v->state == LADE_STATE_DEAD ? 0 : r->since, class_id);
     bool same = failed && strcmp(class_id, c->class_id) == 0;

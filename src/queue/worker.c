@@ -274,7 +274,8 @@ static int copy_queues(lade_worker *w, const lade_worker_config *c)
     size_t n = c->n_queues > 0 ? c->n_queues : 1;
     w->queue = lb_calloc(n, sizeof(*w->queue));
     w->weight = lb_calloc(n, sizeof(*w->weight));
-    if (!w->queue || !w->weight)
+    w->turn = lb_calloc(n, sizeof(*w->turn));
+    if (!w->queue || !w->weight || !w->turn)
         return -LADE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         w->queue[i] = lb_strdup(from[i].name);
@@ -454,6 +455,7 @@ void lade_worker_close(lade_worker *w)
         lb_free(w->queue[k]);
     lb_free(w->queue);
     lb_free(w->weight);
+    lb_free(w->turn);
     lr_event_fini(&w->control);
     lr_cond_fini(&w->slot_wake);
     lr_cond_fini(&w->fetch_wake);

@@ -158,6 +158,7 @@ struct lade_worker {
     int64_t lease, sweep, shutdown_timeout, cancel_grace; /* ns */
     char **queue;
     uint32_t *weight;
+    int64_t *turn; /* weighted: how far ahead each queue is; of whoever makes the trips */
     size_t n_queues;
     enum lade_queue_order order;
     char name[LADE_NAME_MAX + 1];
@@ -275,8 +276,8 @@ static inline const char *lq_leased_queue(const struct lq_leased *l, const char 
     return l->queue ? l->queue : order[l->lane];
 }
 
-/* fetch.c: the queues in the order of one take; which outcome a settled job counts as. */
-void lq_worker_order(const struct lade_worker *w, const char **order);
+/* fetch.c: the queues in the order of one trip, which takes or only settles. Called by one thread at a time. Which outcome a settled job counts as. */
+void lq_worker_order(struct lade_worker *w, const char **order, bool takes);
 void lq_outcome_count(lade_worker_stats *st, const struct lade_job *job);
 
 /* The bodies of the threads. */

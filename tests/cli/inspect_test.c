@@ -132,9 +132,21 @@ static void what_acts_prints_one_json_object_with_counts(void **state)
     RUN(&r, "job", "kill", "a", "nosuch", "-o", "json");
     assert_code(&r, 6);
     o = run_json(&r);
-    assert_string_equal(json_text_at(o, "verb"), "kill");
-    assert_int_equal(json_int_at(o, "done"), 1);
-    assert_int_equal(json_int_at(o, "not_found"), 1);
+    assert_int_equal(json_array_size(o), 2);
+    assert_string_equal(json_text_at(json_array_get(o, 0), "id"), "a");
+    assert_string_equal(json_text_at(json_array_get(o, 0), "verb"), "kill");
+    assert_string_equal(json_text_at(json_array_get(o, 0), "result"), "done");
+    assert_string_equal(json_text_at(json_array_get(o, 1), "result"), "not_found");
+    json_decref(o);
+    assert_says(r.err, "nosuch: no such job");
+    RUN(&r, "job", "kill", "a", "b", "-o", "tsv");
+    assert_code(&r, 6);
+    assert_string_equal(r.out, "id\tverb\tresult\tdry_run\na\tkill\twrong_state\tno\n"
+                               "b\tkill\tdone\tno\n");
+    RUN(&r, "job", "retry", "b", "-o", "json");
+    assert_code(&r, 0);
+    o = run_json(&r);
+    assert_string_equal(json_text_at(o, "result"), "done");
     json_decref(o);
     RUN(&r, "dead", "redrive", "-o", "json");
     assert_code(&r, 0);

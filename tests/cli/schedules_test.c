@@ -49,6 +49,15 @@ static void schedule_is_set_shown_paused_run_and_removed(void **state)
     assert_code(&r, 0);
     assert_says(r.out, "by hand");
     assert_says(r.err, "paused");
+    RUN(&r, "schedule", "explain", "nightly", "-o", "json");
+    assert_code(&r, 0);
+    json_t *told = run_json(&r);
+    assert_says(json_text_at(told, "verdict"), "paused: fires when it is resumed");
+    assert_string_equal(json_text_at(told, "state"), "paused");
+    assert_int_equal(json_array_size(json_object_get(told, "history")), 1);
+    assert_says(json_text_at(json_array_get(json_object_get(told, "history"), 0), "why"),
+                "lade schedule run");
+    json_decref(told);
     RUN(&r, "schedule", "resume", "nightly");
     assert_code(&r, 0);
     RUN(&r, "schedule", "rm", "nightly", "--yes");
@@ -187,13 +196,13 @@ static void answers_of_several_schedules_are_one_text(void **state)
     assert_code(&r, 6);
     o = run_json(&r);
     assert_int_equal(json_array_size(o), 3);
-    assert_string_equal(json_text_at(json_array_get(o, 1), "result"), "LADE_NOT_FOUND");
+    assert_string_equal(json_text_at(json_array_get(o, 1), "result"), "not_found");
     json_decref(o);
     RUN(&r, "schedule", "resume", "m1", "m2", "-o", "tsv");
     assert_code(&r, 0);
-    assert_string_equal(r.out, "id\tverb\tresult\tjob\tdry_run\n"
-                               "m1\tresume\tLADE_DONE\t-\tno\n"
-                               "m2\tresume\tLADE_DONE\t-\tno\n");
+    assert_string_equal(r.out, "id\tverb\tresult\tdry_run\n"
+                               "m1\tresume\tdone\tno\n"
+                               "m2\tresume\tdone\tno\n");
     RUN(&r, "schedule", "run", "m1", "-o", "json");
     assert_code(&r, 0);
     o = run_json(&r);

@@ -97,6 +97,28 @@ static void latency_is_the_age_of_the_oldest_ready_job(void **state)
         assert_in_range(latency, 40 * LADE_MILLISECOND, 60 * LADE_SECOND);
 }
 
+static void latency_counts_jobs_that_are_held(void **state)
+{
+    (void)state;
+    if (!ct.ops->key_list)
+        return;
+    struct lq_put it[2] = {ct_item("q", "a"), ct_item("q", "b")};
+    it[0].key = lb_slice_str("K");
+    it[1].key = lb_slice_str("L");
+    EXPECT(0, lq_key_pause(ct.s, "q", it[0].key, true, &ct.err));
+    EXPECT(0, lq_key_pause(ct.s, "q", it[1].key, true, &ct.err));
+    ct_put(&it[1], 1);
+    ct_step(20);
+    ct_put(&it[0], 1);
+    ct_step(10);
+    assert_int_equal(ct_info("q").held, 2);
+    int64_t latency = ct_info("q").latency;
+    if (ct_is_exact())
+        assert_int_equal(latency, 30 * LADE_MILLISECOND);
+    else
+        assert_in_range(latency, 30 * LADE_MILLISECOND, 60 * LADE_SECOND);
+}
+
 /* pause ------------------------------------------------------------------------------------------------------------ */
 
 /* chronos 39; chasqui 52 */
@@ -322,6 +344,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(only_put_and_pause_make_a_queue),
     CT_TEST(counts_follow_every_move),
     CT_TEST(latency_is_the_age_of_the_oldest_ready_job),
+    CT_TEST(latency_counts_jobs_that_are_held),
     CT_TEST(paused_queue_gives_no_jobs_until_it_is_resumed),
     CT_TEST(pausing_twice_is_no_harm),
     CT_TEST(jobs_under_way_are_settled_while_paused),

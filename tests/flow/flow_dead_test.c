@@ -327,6 +327,37 @@ static void failing_canary_leaves_the_others_dead(void **state)
     assert_int_equal(read_count(&seen.runs), 20);
 }
 
+/* What an operator does to a canary says nothing of the others. */
+static void canary_killed_by_hand_is_no_failure(void **state)
+{
+    struct ts_fix *f = *state;
+    static const char *const ids[] = {"k0", "k1", "k2"};
+    int outcomes[3];
+    lade_redrive *run = NULL;
+    lade_redrive_report r = {0};
+    for (int i = 0; i < 3; i++)
+        enqueue(f, "mail", ids[i], (lade_job_spec){.priority = 0});
+    assert_int_equal(lade_job_act(f->q, LADE_JOB_KILL, "default", ids, 3, outcomes, NULL), 0);
+    lade_redrive_plan plan = {.queue = "default", .canary = 1};
+    assert_int_equal(lade_redrive_open(&run, f->q, &plan, NULL), 0);
+    while (r.moved == 0)
+        assert_int_equal(lade_redrive_step(run, &r, NULL), LADE_MORE);
+    for (int i = 0; i < 3; i++) {
+        lade_job_view *v = view_of(f, ids[i]);
+        if (v->state == LADE_STATE_READY)
+            assert_int_equal(
+                lade_job_act(f->q, LADE_JOB_KILL, "default", &ids[i], 1, outcomes, NULL), 0);
+        lade_job_view_free(v);
+    }
+    int rc = LADE_MORE;
+    while (rc == LADE_MORE)
+        rc = lade_redrive_step(run, &r, NULL);
+    lade_redrive_close(run);
+    assert_int_equal(rc, 0);
+    assert_int_equal(r.phase, LADE_REDRIVE_DONE);
+    assert_int_equal(r.died_again, 0);
+}
+
 static void canaries_that_nobody_runs_stop_it(void **state)
 {
     struct ts_fix *f = *state;
@@ -520,6 +551,7 @@ int main(int argc, char **argv)
         TS_TEST(redrive_by_filter_moves_only_what_matches),
         TS_TEST(operators_at_once_move_each_job_once),
         TS_TEST(failing_canary_leaves_the_others_dead),
+        TS_TEST(canary_killed_by_hand_is_no_failure),
         TS_TEST(canaries_that_nobody_runs_stop_it),
         TS_TEST(too_many_new_deaths_stop_it),
         TS_TEST(rate_is_told_as_a_wait),

@@ -42,6 +42,9 @@ static void bad_jobs_are_refused(void **state)
     bad.unique.key = LADE_STR("k");
     assert_refused(f, &spec, -LADE_EINVAL, "root.steps[1]: unique.key is set");
     bad = good;
+    bad.key = LADE_STR("acme");
+    assert_refused(f, &spec, -LADE_EINVAL, "root.steps[1]: key is set");
+    bad = good;
     bad.at = INT64_C(1700000000) * LADE_SECOND;
     assert_refused(f, &spec, -LADE_EINVAL, "root.steps[1]: at is set");
     bad = good;

@@ -35,6 +35,9 @@ struct lease {
     char id[28];
     uint64_t fence[N_SIDES];
     char worker[LADE_ID_MAX + 1];
+    uint32_t attempt; /* as its history has it */
+    size_t n_kind;    /* of the job's body, as an engine reads it */
+    uint8_t kind[255];
     bool over;      /* settled, reclaimed or removed: every use must be refused */
     bool removed;   /* over, by an operator: the owner must be told */
     bool reclaimed; /* whether the mark of a reclaimed job is told again is left open */
@@ -46,7 +49,10 @@ struct world {
     bool exact; /* both sides have the stepped clock */
     bool
         forgets; /* this run forgets queues and has no keys UNTIL_TTL, whose fate is then left open */
-    bool keyed; /* jobs have keys, in every other run */
+    bool keyed;                       /* jobs have keys, in every other run */
+    bool bounded;                     /* queues get bounds, in every other run */
+    bool told;                        /* there are streams of events, in some runs */
+    uint64_t seen[N_SIDES][N_QUEUES]; /* the last event read */
     int64_t clock_ns;
     uint64_t random;
     struct lb_arena arena;                   /* of one op */
@@ -90,6 +96,12 @@ void tm_compare_keys(struct world *w, int queue);
 void tm_compare_all(struct world *w);
 /* model_dead.c */
 void tm_compare_classes(struct world *w, const char *queue);
+
+/* model_extra.c */
+void tm_compare_bounds(struct world *w, const char *queue);
+void tm_compare_results(struct world *w, const char *queue);
+/* What was told since the last time. */
+void tm_compare_events(struct world *w);
 
 void tm_trace(struct world *w, const char *format, ...) LADE_PRINTF(2, 3);
 uint64_t tm_below(struct world *w, uint64_t bound);

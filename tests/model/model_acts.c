@@ -380,7 +380,8 @@ static const struct {
     {op_reclaim, 5},  {op_begin, 3},         {op_act, 10},          {op_purge, 2},
     {op_redrive, 3},  {op_pause, 4},         {op_promote, 6},       {op_trim, 3},
     {op_step, 6},     {op_forget, 2},        {op_note, 4},          {tm_op_change, 5},
-    {tm_op_limit, 4}, {tm_op_pause_key, 3},  {tm_op_trip, 16},
+    {tm_op_limit, 4}, {tm_op_pause_key, 3},  {tm_op_trip, 16},      {tm_op_bound, 4},
+    {tm_op_say, 6},   {tm_op_events, 2},
 };
 
 void tm_step(struct world *w)

@@ -211,6 +211,10 @@ void tm_compare_all(struct world *w)
             tm_compare_classes(w, tm_queue(q));
         if (!w->failure[0])
             tm_compare_keys(w, q);
+        if (!w->failure[0] && w->bounded)
+            tm_compare_bounds(w, tm_queue(q));
+        if (!w->failure[0] && !w->forgets)
+            tm_compare_results(w, tm_queue(q));
     }
     compare_workers(w);
     compare_queues(w);

@@ -1,6 +1,8 @@
 /* model_ops.c - drawing ops and doing them on both sides: put, take, settle, workers. The others are in model_acts.c */
 #include "model_ops.h"
 
+#include "queue/event.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,12 +80,22 @@ static int64_t draw_delay(struct world *w)
 
 static struct lb_slice draw_body(struct world *w, int level)
 {
-    size_t n = 2 + tm_below(w, tm_chance(w, 5) ? 120 : 40);
+    /* Where events are compared none is too long: its kind is then known to nobody. */
+    size_t n = 2 + tm_below(w, !w->told && tm_chance(w, 5) ? 120 : 40);
     uint8_t *body = tm_alloc(w, n);
     for (size_t i = 0; i < n; i++)
         body[i] = (uint8_t)tm_below(w, 256);
+    static const char *const kinds[] = {"mail", "resize:thumb", "x"};
+    const char *kind = kinds[tm_below(w, LB_ARRAY_LEN(kinds))];
+    size_t len = strlen(kind);
     body[0] = 1;
     body[LQ_BODY_LEVEL_AT] = (uint8_t)('0' + level);
+    if (n >= 4 + len &&
+        tm_chance(w, 70)) { /* an envelope as far as stores read it; the others are damaged ones */
+        body[2] = 0x93;
+        body[3] = (uint8_t)(0xa0 + len);
+        memcpy(body + 4, kind, len);
+    }
     return lb_slice(body, n);
 }
 
@@ -235,6 +247,11 @@ void tm_add_lease(struct world *w, const struct lq_take *take, const struct lq_l
     *l = (struct lease){
         .queue = queue, .fence = {m->fence, s->fence}, .reclaimed = old != NULL, .mark = mark};
     memcpy(l->id, m->id.p, m->id.n + 1);
+    l->attempt = lq_history_next_attempt(lb_slice_of(m->history));
+    struct lb_slice kind = lq_body_kind(lb_slice_of(m->body));
+    l->n_kind = LB_MIN(kind.n, sizeof(l->kind));
+    if (l->n_kind > 0)
+        memcpy(l->kind, kind.p, l->n_kind);
     memcpy(l->worker, take->worker, strlen(take->worker) + 1);
     tm_trace(w, " got %s/%s", tm_queue(queue), l->id);
 }
@@ -319,7 +336,13 @@ static bool draw_settle(struct world *w, struct lease *l, struct budget *b, stru
         .reason = to == LQ_TO_DEAD ? reason[tm_below(w, 3)] : LQ_REASON_NONE,
         .death = to == LQ_TO_DEAD ? tm_draw_death(w) : NULL,
         .failed = tm_chance(w, 30),
+        .result_ttl_ms = to == LQ_TO_COMPLETED ? tm_draw_result_ttl(w) : 0,
+        .attempt = l->attempt,
+        .took_us = (int64_t)tm_below(w, 5000),
+        .kind = lb_slice(l->kind, l->n_kind),
     };
+    if (it->failed)
+        it->error = lb_slice_str("no luck");
     return true;
 }
 
@@ -435,6 +458,8 @@ void tm_op_settle_run(struct world *w)
                                           .id = lb_slice_str(l->id),
                                           .fence = l->fence[i],
                                           .to = LQ_TO_COMPLETED,
+                                          .attempt = l->attempt,
+                                          .kind = lb_slice(l->kind, l->n_kind),
                                           .reason = LQ_REASON_NONE};
         tm_trace(w, " %s/%s%s", tm_queue(l->queue), l->id, l->over ? "!" : "");
         n++;

@@ -29,6 +29,11 @@ void tm_op_change(struct world *w);
 struct lb_slice tm_draw_key(struct world *w);
 void tm_op_limit(struct world *w);
 void tm_op_pause_key(struct world *w);
+/* model_extra.c */
+void tm_op_bound(struct world *w);
+int64_t tm_draw_result_ttl(struct world *w);
+void tm_op_say(struct world *w);
+void tm_op_events(struct world *w);
 /* model_trip.c */
 void tm_op_trip(struct world *w);
 

@@ -121,6 +121,8 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
     w->random = seed;
     w->forgets = seed % 3 == 0;
     w->keyed = seed % 2 == 0 && subject->ops->key_list;
+    w->bounded = seed / 2 % 2 == 0 && subject->ops->bounds;
+    w->told = seed % 5 < 2;
     lb_arena_init(&w->arena);
     if (open_sides(w, subject, seed)) {
         for (int i = 0; i < N_WORKERS; i++)
@@ -131,6 +133,8 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
         tm_step(w);
         if (!w->failure[0])
             tm_compare_counts(w);
+        if (!w->failure[0])
+            tm_compare_events(w);
         if (!w->failure[0] && (w->at % every == every - 1 || w->at == ops - 1))
             tm_compare_all(w);
         lb_arena_reset(&w->arena);

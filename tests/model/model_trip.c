@@ -59,6 +59,8 @@ void tm_op_trip(struct world *w)
                                           .id = lb_slice_str(of[i]->id),
                                           .fence = of[i]->fence[s] + wrong,
                                           .to = LQ_TO_COMPLETED,
+                                          .attempt = of[i]->attempt,
+                                          .kind = lb_slice(of[i]->kind, of[i]->n_kind),
                                           .reason = LQ_REASON_NONE};
         tm_trace(w, " %s%s", of[i]->id, wrong ? "!" : "");
     }

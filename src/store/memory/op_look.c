@@ -55,6 +55,11 @@ static int64_t measure_latency(const struct ls_memory_queue *q, int64_t now_ms)
         const struct ls_memory_tenant *t = LB_CONTAINER_OF(turn, struct ls_memory_tenant, node);
         oldest = LB_MIN(oldest, ls_memory_first_ready(q, t)->ready_ms);
     }
+    size_t at = 0; /* all are held: nobody's turn is next */
+    for (struct ls_memory_tenant *t; !turn && q->held > 0 && (t = lb_map_next(&q->tenants, &at));) {
+        const struct ls_memory_job *j = ls_memory_first_ready(q, t);
+        oldest = j ? LB_MIN(oldest, j->ready_ms) : oldest;
+    }
     return (now_ms - oldest) * LADE_MILLISECOND;
 }
 

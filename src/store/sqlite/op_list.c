@@ -89,6 +89,33 @@ int ls_sqlite_queues(struct lq_store *s, struct lb_arena *arena, const char ***n
     return ls_sqlite_read_leave(ss, &tx, rc);
 }
 
+/* Of at most so many held keys the first job is looked at: the age is near the truth then, and costs no more for more keys. */
+#define HELD_MAX 64
+
+/* When the first job of keys came, of a queue all of whose keys are held: nobody's turn is next. */
+static int look_at_held(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, int64_t *oldest)
+{
+    int64_t num[HELD_MAX];
+    size_t n = 0;
+    sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_KEY_HELD);
+    if (st) {
+        ls_sqlite_bind(st, 1, q->num);
+        ls_sqlite_bind(st, 2, HELD_MAX);
+    }
+    int rc;
+    while ((rc = ls_sqlite_tx_step(tx, st)) == 1 && n < HELD_MAX)
+        num[n++] = sqlite3_column_int64(st, 0);
+    if (rc == 1)
+        (void)sqlite3_reset(st);
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        struct ls_sqlite_run r;
+        rc = ls_sqlite_run_first_of_key(tx, q, num[i], &r);
+        if (rc == 0)
+            *oldest = LB_MIN(*oldest, r.at_ms);
+    }
+    return LB_MIN(rc, 0);
+}
+
 /* When the first job of the key whose turn is next came. */
 static int look_at_turn(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q, int64_t *oldest)
 {
@@ -105,7 +132,7 @@ static int look_at_turn(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q
     }
     rc = ls_sqlite_tx_step(tx, st);
     if (rc <= 0)
-        return rc;
+        return rc < 0 ? rc : look_at_held(tx, q, oldest);
     int64_t num = sqlite3_column_int64(st, 0);
     (void)sqlite3_reset(st);
     rc = ls_sqlite_run_first_of_key(tx, q, num, &r);

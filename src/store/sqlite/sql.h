@@ -236,6 +236,7 @@
     X(KEY_DEL_QUEUE, "DELETE FROM job_key WHERE queue = ?1")                                       \
     X(KEY_RING, "SELECT num FROM job_key WHERE queue = ?1 AND place = 1 "                          \
                 "ORDER BY at, name LIMIT ?2")                                                      \
+    X(KEY_HELD, "SELECT num FROM job_key WHERE queue = ?1 AND place >= 2 LIMIT ?2")                \
     X(KEY_RIPE, "SELECT num FROM job_key WHERE queue = ?1 AND place = 2 AND at <= ?2 "             \
                 "ORDER BY at LIMIT ?3")                                                            \
     X(KEY_NEXT, "SELECT (SELECT at FROM job_key WHERE queue = ?1 AND place = 2 "                   \

@@ -38,11 +38,19 @@ local function op_count(keys, argv)
                  call('ZCOUNT', P .. 'workers', now, '+inf'),
                  tonumber(match(meta[14] or '', '^%S+ %S+ %S+ %S+ (%S+)') or 0)}
 
-    local turn = meta[14] and call('ZRANGE', P .. 'kring', 0, 0)[1]
-    local first = turn and call('ZRANGE', P .. 'kz:' .. turn, 0, 0)[1]
-    if first then
-        out[#out + 1] = first
-        out[#out + 1] = tonumber(call('HGET', P .. 'since', first) or 0)
+    local turns = meta[14] and call('ZRANGE', P .. 'kring', 0, 0) or {}
+    if meta[14] and not turns[1] then -- all are held: of some of them
+        turns = call('ZRANGE', P .. 'ktime', 0, 31)
+        for _, key in ipairs(call('ZRANGE', P .. 'kpark', 0, 31)) do
+            turns[#turns + 1] = key
+        end
+    end
+    for i = 1, #turns do
+        local first = call('ZRANGE', P .. 'kz:' .. turns[i], 0, 0)[1]
+        if first then
+            out[#out + 1] = first
+            out[#out + 1] = tonumber(call('HGET', P .. 'since', first) or 0)
+        end
     end
     for i = 1, #levels do
         local level = sub(levels, i, i)

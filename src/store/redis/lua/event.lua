@@ -3,7 +3,7 @@
 -- meta.ev is how many events the queue's stream keeps, nil while it has none; meta.evn is the number of the last. What a call tells gathers in
 -- told and is one entry of the stream, "<number of the last>-<how many>": d the records, a ms. An entry that cannot be written is left
 -- out, and its numbers are not used: it fails no call (chasqui 57).
-local EVENT = {WAITING = 1, ACTIVE = 2, COMPLETED = 3, DEAD = 6, CANCELLED = 7, PROGRESS = 8, STALLED = 9, DRAINED = 10,
+local EVENT = {WAITING = 1, ACTIVE = 2, COMPLETED = 3, FAILED = 4, DEAD = 6, CANCELLED = 7, PROGRESS = 8, STALLED = 9, DRAINED = 10,
                PAUSED = 11, RESUMED = 12, FIRED = 13}
 local telling -- whether the queue at work has a stream
 local tell_begin, tell_made, tell, kind_of, kind_at, tell_run, tell_end -- and EVENT.attempt_of, EVENT.tell_stretch, EVENT.tell_apart
@@ -49,9 +49,10 @@ function kind_of(body)
     if not c or byte(body) ~= 1 or a < 144 or a > 159 then
         return ''
     elseif c >= 160 and c <= 191 then
-        return sub(body, 5, c - 156)
+        return #body >= c - 156 and sub(body, 5, c - 156) or ''
     elseif c == 217 then
-        return sub(body, 6, 5 + (byte(body, 5) or 0))
+        local last = 5 + (byte(body, 5) or 255)
+        return #body >= last and sub(body, 6, last) or ''
     end
     return ''
 end

@@ -126,6 +126,9 @@ local function settle_special(id, sp, level)
     if mark then
         to, reason = mark == 'k' and TO.DEAD or TO.CANCELLED, mark == 'k' and 'k' or ' '
     end
+    if telling and sp.failed and not (details and details[id]) then -- the client does not know of the stream yet
+        tell(EVENT.FAILED, id, kind_at(P, id), EVENT.attempt_of(call('HGET', P .. 'hist', id)))
+    end
     if telling and to ~= TO.COMPLETED then
         tell_settled(id, MEANS[to], not mark, MEANS[reason])
     end
