@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "queue/beat.h"
+#include "queue/event.h"
 #include "rt/seam.h"
 
 /* workers ---------------------------------------------------------------------------------------------------------- */
@@ -187,6 +188,8 @@ static void op_note(struct world *w)
     }
     tm_same_result(w, "note", rc, err);
     tm_same(w, "outcome of note", note[MODEL].outcome, note[STORE].outcome);
+    if (note[MODEL].outcome == LADE_DONE)
+        l->attempt = lq_history_next_attempt(lb_slice_str(text));
 }
 
 /* operators -------------------------------------------------------------------------------------------------------- */
@@ -311,12 +314,23 @@ static void remove_one(struct world *w, int side, int queue, const char *id)
         tm_fail(w, "act: %s", err.text);
 }
 
-/* Empties a queue first, or it would hardly ever succeed. */
+static bool has_live_worker(struct world *w)
+{
+    lade_worker_info *info = NULL;
+    size_t n = 0;
+    lade_err err = {0};
+    return w->s[MODEL]->ops->workers(w->s[MODEL], &w->arena, &info, &n, &err) == 0 && n > 0;
+}
+
+/*
+ * Empties a queue first, or it would hardly ever succeed. Not while all workers are dead: whether those that nobody has reclaimed are
+ * forgotten with the queue is left open.
+ */
 static void op_forget(struct world *w)
 {
     int queue = (int)tm_below(w, N_QUEUES), rc[N_SIDES];
     bool empty = tm_chance(w, 30);
-    if (!w->forgets)
+    if (!w->forgets || !has_live_worker(w))
         return;
     lade_err err[N_SIDES] = {0};
     tm_trace(w, "forget %s%s", tm_queue(queue), empty ? ", emptied" : "");

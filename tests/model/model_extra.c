@@ -248,6 +248,7 @@ static void compare_told(struct world *w, int queue)
     }
     if (ok)
         tm_same(w, what, (int64_t)got[MODEL].n, (int64_t)got[STORE].n);
+    ok = ok && got[MODEL].event && got[STORE].event;
     for (size_t i = 0; ok && i < got[MODEL].n && !w->failure[0]; i++) {
         const struct lq_ev *m = &got[MODEL].event[i], *s = &got[STORE].event[i];
         (void)snprintf(what, sizeof(what), "event %d of %s/%.*s", (int)m->type, tm_queue(queue),

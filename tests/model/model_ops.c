@@ -94,7 +94,8 @@ static struct lb_slice draw_body(struct world *w, int level)
         tm_chance(w, 70)) { /* an envelope as far as stores read it; the others are damaged ones */
         body[2] = 0x93;
         body[3] = (uint8_t)(0xa0 + len);
-        memcpy(body + 4, kind, len);
+        for (size_t i = 0; i < len; i++)
+            body[4 + i] = (uint8_t)kind[i];
     }
     return lb_slice(body, n);
 }
