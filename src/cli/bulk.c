@@ -187,9 +187,10 @@ static bool is_blank(lade_bytes line)
     return n == line.size;
 }
 
+/* Of this line; a store that has no place for what a job asks (Resque: a priority) refuses the line, too. */
 static bool is_bad_input(int rc)
 {
-    return rc == -LADE_EINVAL || rc == -LADE_ETOOBIG;
+    return rc == -LADE_EINVAL || rc == -LADE_ETOOBIG || rc == -LADE_EUNSUPPORTED;
 }
 
 /* One line, added, passed over, or refused. 0, LADE_EMPTY at the end, or a failure. */

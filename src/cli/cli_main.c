@@ -49,6 +49,8 @@ static enum cli_exit run_command(struct cli *c, const struct cli_command *comman
         cli_help_command(command);
     else if (c->dry_run && !command->can_dry_run)
         code = cli_say(CLI_USAGE, "--dry-run: not for this command");
+    else if (c->queue && (command->lacks & (CLI_LACKS_STORE | CLI_LACKS_QUEUE)))
+        code = cli_say(CLI_USAGE, "--queue: not for this command");
     else
         code = check_args(command, argc - at);
     if (code == CLI_OK && !c->help) {

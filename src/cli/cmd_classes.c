@@ -49,6 +49,10 @@ int cli_dead_resolve(struct cli *c, const struct cli_dead_filter *f, lade_dead_f
                               .before = f->before};
     if (f->older > 0 && (out->before == 0 || now - f->older < out->before))
         out->before = now - f->older;
+    if (rc == 0 && out->from > 0 && out->before > 0 && out->before <= out->from)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--newer: no time is left before %s; give a longer one",
+                       f->older > 0 ? "--older" : "--before");
     return rc;
 }
 

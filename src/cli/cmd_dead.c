@@ -233,7 +233,10 @@ static enum cli_exit run_redrive(struct cli *c, void *values, char **args, int n
 {
     (void)args;
     (void)n_args;
-    return run_steps(c, values, lade_dead_redrive, LADE_DEAD_REDRIVE, "redriven");
+    const struct dead *d = values;
+    if (d->canary_wait > 0 && d->canary == 0)
+        return cli_say(CLI_USAGE, "--canary-wait: needs --canary; give it too");
+    return run_steps(c, d, lade_dead_redrive, LADE_DEAD_REDRIVE, "redriven");
 }
 
 static enum cli_exit run_purge(struct cli *c, void *values, char **args, int n_args)

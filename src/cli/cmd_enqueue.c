@@ -271,7 +271,7 @@ const struct cli_command cli_job_enqueue = {
         "goes to stderr: a bad line stops with exit 2 and nothing of its batch is written; a queue "
         "at its bound (lade queue limit --max-jobs, --max-bytes) stops with exit 4, its batch refused whole. "
         "Members of --ndjson: kind, queue, payload or payload_base64 or payload_json, "
-        "content_type, id, key, in, at, priority, max_attempts, timeout, result_ttl, unique {key, ttl, "
+        "content_type, id, key, in, at, priority, max_attempts, timeout, result_ttl, discard_dead, unique {key, ttl, "
         "until, on_conflict, debounce, max_wait, throttle, trailing}, "
         "headers {}, backoff {type, base, cap, jitter}.",
     .examples =

@@ -107,6 +107,9 @@ static int parse_from(const struct cli *c, const struct events *ev, uint64_t *af
     *after = LADE_TAIL_NOW;
     if (strcmp(ev->from, "now") == 0)
         return 0;
+    if (ev->from[0] < '0' || ev->from[0] > '9')
+        return lb_fail(err, LADE_EINVAL, "events",
+                       "--from: '%.40s' is no event; give the id of one, start or now", ev->from);
     int rc = cli_arg_int("--from", ev->from, (struct cli_range){1, INT64_MAX}, &v, err);
     if (rc == 0 && !c->queue)
         rc = lb_fail(err, LADE_EINVAL, "events",

@@ -164,6 +164,8 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     lade_id id;
     lade_err err = {0};
     size_t n = 0;
+    if (show->payload && show->result)
+        return cli_say(CLI_USAGE, "--payload: not with --result; give one of them");
     if (cli_look(c, &err) < 0)
         return cli_complain(&err);
     if (cli_out_needs_list(c, args, n_args) && !show->payload && !show->result) {

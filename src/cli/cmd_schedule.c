@@ -122,6 +122,14 @@ static const struct cli_column show_columns[] = {
     {"", "kind", CLI_CELL_TEXT, false, false},
     {"", "queue", CLI_CELL_TEXT, false, false},
     {"", "payload", CLI_CELL_BYTES, false, false},
+    {"", "content_type", CLI_CELL_TEXT, false, false},
+    {"", "priority", CLI_CELL_TEXT, false, false},
+    {"", "max_attempts", CLI_CELL_TEXT, false, false},
+    {"", "timeout_ms", CLI_CELL_TEXT, false, false},
+    {"", "result_ttl_ms", CLI_CELL_TEXT, false, false},
+    {"", "unique_key", CLI_CELL_BYTES, false, false},
+    {"", "key", CLI_CELL_BYTES, false, false},
+    {"", "discard_dead", CLI_CELL_TEXT, false, false},
     {"", "next_at", CLI_CELL_TEXT, false, false},
     {"", "last_at", CLI_CELL_TEXT, false, false},
     {"", "last_job", CLI_CELL_TEXT, false, false},
@@ -147,7 +155,13 @@ static void print_facts(const struct cli_row *row)
             (void)printf("%-14s %s\n", key, json_string_value(v));
         else if (json_is_integer(v) && json_integer_value(v) != 0)
             (void)printf("%-14s %lld\n", key, (long long)json_integer_value(v));
+        else if (json_is_true(v))
+            (void)printf("%-14s yes\n", key);
     }
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(json_object_get(row->o, "headers"), name, value)(void)
+        printf("%-14s %s=%s\n", "header", name, json_string_value(value));
 }
 
 static int show_json(struct cli *c, struct cli_row *row, const lade_schedule_view *v, lade_err *err)

@@ -103,7 +103,7 @@ const struct cli_command cli_job_wait = {
         "Waits until a job has ended. Nothing is polled: the worker that ends it rings. Exits 0 "
         "when it completed, 1 when it is dead or cancelled, 3 when it is not there or nothing of it is kept, 4 when the time is over first.",
     .examples = "  lade job wait 01HZX3V7Q2M4N5P6R7S8T9VWXY --timeout 30s\n"
-                "  lade job wait \"$(lade enqueue thumb --quiet)\" --result > thumb.png",
+                "  lade job wait \"$(lade enqueue --kind thumb)\" --result > thumb.png",
     .opts = wait_opts,
     .n_opts = LB_ARRAY_LEN(wait_opts),
     .size = sizeof(struct wait),

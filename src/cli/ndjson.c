@@ -108,6 +108,8 @@ static int read_key(struct cli_ndjson *j, const char *name, json_t *v, lade_err 
 {
     const char *key = "";
     int rc = read_text(name, v, &key, err);
+    if (rc == 0 && !*key)
+        rc = fail_type(name, "a string that is not empty", err);
     if (rc == 0)
         j->spec.key = (lade_bytes){key, strlen(key)};
     return rc;
@@ -195,6 +197,14 @@ static int read_timeout(struct cli_ndjson *j, const char *name, json_t *v, lade_
     return read_duration(name, v, LADE_MILLISECOND, &j->spec.timeout, err);
 }
 
+static int read_discard_dead(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
+{
+    if (!json_is_boolean(v))
+        return fail_type(name, "true or false", err);
+    j->spec.discard_dead = json_is_true(v);
+    return 0;
+}
+
 static int read_unique(struct cli_ndjson *j, const char *name, json_t *v, lade_err *err)
 {
     const char *member = NULL;
@@ -206,19 +216,22 @@ static int read_unique(struct cli_ndjson *j, const char *name, json_t *v, lade_e
         int rc = 0;
         const char *text = NULL;
         if (strcmp(member, "ttl") == 0)
-            rc = read_duration("ttl", value, LADE_MILLISECOND, &j->spec.unique.ttl, err);
+            rc = read_duration("unique.ttl", value, LADE_MILLISECOND, &j->spec.unique.ttl, err);
         else if (strcmp(member, "key") == 0)
-            rc = read_text("key", value, &text, err);
+            rc = read_text("unique.key", value, &text, err);
         else if (strcmp(member, "until") == 0)
-            rc = read_text("until", value, &text, err);
+            rc = read_text("unique.until", value, &text, err);
         else if (strcmp(member, "on_conflict") == 0)
-            rc = read_text("on_conflict", value, &text, err);
+            rc = read_text("unique.on_conflict", value, &text, err);
         else if (strcmp(member, "debounce") == 0)
-            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.debounce, err);
+            rc = read_duration("unique.debounce", value, LADE_MILLISECOND, &j->spec.unique.debounce,
+                               err);
         else if (strcmp(member, "max_wait") == 0)
-            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.max_wait, err);
+            rc = read_duration("unique.max_wait", value, LADE_MILLISECOND, &j->spec.unique.max_wait,
+                               err);
         else if (strcmp(member, "throttle") == 0)
-            rc = read_duration(member, value, LADE_MILLISECOND, &j->spec.unique.throttle, err);
+            rc = read_duration("unique.throttle", value, LADE_MILLISECOND, &j->spec.unique.throttle,
+                               err);
         else if (strcmp(member, "trailing") == 0 && json_is_boolean(value))
             j->spec.unique.trailing = json_is_true(value);
         else
@@ -227,16 +240,16 @@ static int read_unique(struct cli_ndjson *j, const char *name, json_t *v, lade_e
                          "debounce, max_wait, throttle, trailing (true or false)",
                          member);
         if (rc == 0 && strcmp(member, "until") == 0)
-            rc = cli_arg_until("\"until\"", text, &j->spec.unique.until, err);
+            rc = cli_arg_until("\"unique.until\"", text, &j->spec.unique.until, err);
         if (rc == 0 && strcmp(member, "on_conflict") == 0)
-            rc = cli_arg_conflict("\"on_conflict\"", text, &j->spec.unique.on_conflict, err);
+            rc = cli_arg_conflict("\"unique.on_conflict\"", text, &j->spec.unique.on_conflict, err);
         if (rc == 0 && strcmp(member, "key") == 0)
             j->spec.unique.key = (lade_bytes){text, json_string_length(value)};
         if (rc < 0)
             return rc;
     }
     if (j->spec.unique.key.size == 0)
-        return fail_type("key", "a string that is not empty", err);
+        return fail_type("unique.key", "a string that is not empty", err);
     return 0;
 }
 
@@ -252,9 +265,9 @@ static int read_backoff(struct cli_ndjson *j, const char *name, json_t *v, lade_
     const char *base = json_string_value(json_object_get(v, "base"));
     bool is_polynomial = strcmp(type, "polynomial") == 0;
     if (!is_polynomial && strcmp(type, "fixed") != 0 && strcmp(type, "exponential") != 0)
-        return fail_type("type", "fixed, exponential or polynomial", err);
+        return fail_type("backoff.type", "fixed, exponential or polynomial", err);
     if (!base && (!is_polynomial || json_object_get(v, "base")))
-        return fail_type("base", "a duration in a string, as \"30s\"", err);
+        return fail_type("backoff.base", "a duration in a string, as \"30s\"", err);
     (void)snprintf(text, sizeof(text), "%s%s%.40s", type, base ? ":" : "", base ? base : "");
     int rc = cli_arg_backoff("\"backoff\"", text, &b, err);
     json_object_foreach(v, member, value)
@@ -263,9 +276,9 @@ static int read_backoff(struct cli_ndjson *j, const char *name, json_t *v, lade_
         if (rc < 0)
             return rc;
         if (strcmp(member, "cap") == 0)
-            rc = read_duration("cap", value, LADE_MILLISECOND, &b.cap, err);
+            rc = read_duration("backoff.cap", value, LADE_MILLISECOND, &b.cap, err);
         else if (strcmp(member, "jitter") == 0)
-            rc = read_int("jitter", value, (struct cli_range){0, 100}, &n, err);
+            rc = read_int("backoff.jitter", value, (struct cli_range){0, 100}, &n, err);
         else if (strcmp(member, "type") != 0 && strcmp(member, "base") != 0)
             rc = lb_fail(err, LADE_EINVAL, "ndjson",
                          "\"backoff\": \"%.40s\" is unknown; give type, base, cap, jitter", member);
@@ -292,7 +305,9 @@ static int read_headers(struct cli_ndjson *j, const char *name, json_t *v, lade_
     json_object_foreach(v, member, value)
     {
         j->headers[n].name = member;
-        int rc = read_text(member, value, &j->headers[n++].value, err);
+        char place[64];
+        (void)snprintf(place, sizeof(place), "headers.%.48s", member);
+        int rc = read_text(place, value, &j->headers[n++].value, err);
         if (rc < 0)
             return rc;
     }
@@ -322,6 +337,7 @@ static const struct field {
     {"max_attempts", 0, read_max_attempts},
     {"result_ttl", 0, read_result_ttl},
     {"timeout", 0, read_timeout},
+    {"discard_dead", 0, read_discard_dead},
     {"unique", 0, read_unique},
     {"headers", 0, read_headers},
     {"backoff", 0, read_backoff},

@@ -40,6 +40,10 @@ static void add_job(struct cli_row *r, const lade_job_spec *j)
         cli_row_int(r, "result_ttl_ms", j->result_ttl / LADE_MILLISECOND);
     if (j->unique.key.size > 0)
         cli_row_bytes(r, "unique_key", j->unique.key, LADE_UNIQUE_KEY_MAX);
+    if (j->key.size > 0)
+        cli_row_bytes(r, "key", j->key, LADE_KEY_MAX);
+    if (j->discard_dead)
+        cli_row_bool(r, "discard_dead", true);
     for (size_t i = 0; i < j->n_headers; i++)
         (void)json_object_set_new(headers, j->headers[i].name, json_string(j->headers[i].value));
     cli_row_json(r, "headers", headers);

@@ -1,10 +1,17 @@
 #include "cli/schedule_rule.h"
 
+#include "base/err.h"
 #include "cli/schedule_words.h"
 
 int cli_rule_read(const struct cli_rule *rule, int64_t now, lade_schedule_spec *spec, lade_err *err)
 {
     int rc = 0;
+    if (rule->anchor && rule->cron)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--anchor: not with --cron; it is what --every counts from");
+    if (rule->tz && !*rule->tz)
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--tz: empty; give UTC, an offset as +02:00, or a name as Europe/Berlin");
     spec->cron = rule->cron;
     spec->every = rule->every;
     spec->tz = rule->tz;

@@ -18,12 +18,14 @@ _Static_assert(LADE_DEAD_CLASS_MAX == LQ_CLASS_MAX, "the store's bound is the pu
 _Static_assert(LADE_DEAD_CLASS_TEXT_MAX == LQ_CLASS_TEXT_MAX, "the same");
 _Static_assert(LADE_DEAD_CLASSES_MAX == LQ_CLASSES_MAX, "the same");
 
-static int refuse_store(const lade *q, const char *where, lade_err *err)
+/* `what` is asked of a store that keeps no records of deaths: Resque's. */
+static int refuse_store(const lade *q, const char *where, const char *what, lade_err *err)
 {
     if (q->store->ops->change)
         return 0;
-    return lb_fail(err, LADE_EUNSUPPORTED, where, "the %s store knows no classes of deaths",
-                   q->store->ops->name);
+    return lb_fail(err, LADE_EUNSUPPORTED, where,
+                   "the %s store knows no %s; use a sqlite: or redis:// store for it",
+                   q->store->ops->name, what);
 }
 
 /* classes ---------------------------------------------------------------------------------------------------------- */
@@ -84,7 +86,7 @@ int lade_dead_classes(lade *q, const char *queue, lade_dead_class **out, size_t 
     LQ_REFUSE_NULL(n, "classes");
     int rc = queue ? lq_queue_check(queue, "classes", err) : 0;
     if (rc == 0)
-        rc = refuse_store(q, "classes", err);
+        rc = refuse_store(q, "classes", "classes of deaths", err);
     if (rc < 0)
         return rc;
     struct lb_arena arena;
@@ -187,7 +189,7 @@ int lade_dead_list(lade *q, const char *queue, const lade_dead_filter *filter, l
     if (rc == 0)
         rc = lq_dead_filter_check(f, "dead", err);
     if (rc == 0 && f->class_id)
-        rc = refuse_store(q, "dead", err);
+        rc = refuse_store(q, "dead", "classes of deaths", err);
     if (rc < 0)
         return rc;
     if (limit == 0 || limit > 1000)
@@ -248,7 +250,7 @@ int lade_dead_move(lade *q, enum lade_dead_verb verb, const lade_job_view *const
             return lb_fail(err, LADE_EINVAL, "move",
                            "job %zu is not one that a listing showed dead", i);
     }
-    int rc = refuse_store(q, "move", err);
+    int rc = refuse_store(q, "move", "moves of chosen dead jobs", err);
     if (rc < 0 || n == 0)
         return rc;
     struct lq_change *it = lb_calloc(n, sizeof(*it));
@@ -294,7 +296,7 @@ int lade_job_edit(lade *q, const char *queue, const char *id, lade_bytes payload
     if (rc == 0 && queue)
         rc = lq_queue_check(queue, "edit", err);
     if (rc == 0)
-        rc = refuse_store(q, "edit", err);
+        rc = refuse_store(q, "edit", "new payload of a job that is there", err);
     if (rc < 0)
         return rc;
     if (payload.size > q->payload_max)

@@ -82,8 +82,11 @@ int lade_redrive_open(lade_redrive **out, lade *q, const lade_redrive_plan *plan
     int64_t now = 0;
     int rc = check_plan(plan, err);
     if (rc == 0 && !q->store->ops->change)
-        rc = lb_fail(err, LADE_EUNSUPPORTED, "redrive", "the %s store knows no classes of deaths",
-                     q->store->ops->name);
+        rc = lb_fail(
+            err, LADE_EUNSUPPORTED, "redrive",
+            "the %s store knows no redrive or purge by filter, rate or canary, only of all; "
+            "use a sqlite: or redis:// store for it",
+            q->store->ops->name);
     if (rc == 0)
         rc = lade_now(q, &now, err);
     if (rc < 0)

@@ -164,6 +164,40 @@ static void delayed_and_waiting_jobs_are_listed_and_cancelled(void **state)
     run_free(&r);
 }
 
+/* What Resque cannot do is refused by its name, and a job with such a wish is one bad line of many. */
+static void what_the_store_cannot_do_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"kind\":\"Ok\",\"payload_json\":[1]}\n"
+                                "{\"kind\":\"Ok\",\"payload_json\":[2],\"priority\":2}\n"
+                                "{\"kind\":\"Ok\",\"payload_json\":[3]}\n";
+
+    struct cli_run r = {0};
+    url = url_with("");
+    RUN(&r, "job", "edit", "-u", url, "x", "--payload", "[]");
+    assert_code(&r, 5);
+    assert_says(r.err, "the resque store knows no new payload of a job that is there; use a");
+    RUN(&r, "enqueue", "-u", url, "--kind", "Ok", "--payload", "[0]");
+    assert_code(&r, 0);
+    RUN(&r, "dead", "redrive", "-u", url, "--kind", "Ok");
+    assert_code(&r, 5);
+    assert_says(r.err, "the resque store knows no redrive or purge by filter");
+    RUN(&r, "dead", "classes", "-u", url);
+    assert_code(&r, 5);
+    assert_says(r.err, "the resque store knows no classes of deaths");
+    RUN_IN(&r, lines, sizeof(lines) - 1, "enqueue", "-u", url, "--ndjson", "-");
+    assert_code(&r, 5);
+    assert_says(r.err, "stdin: line");
+    assert_says(r.err, "priority: a Resque job has no priority");
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 1);
+    RUN_IN(&r, lines, sizeof(lines) - 1, "enqueue", "-u", url, "--ndjson", "-", "--skip-bad");
+    assert_code(&r, 6);
+    assert_says(r.err, "stdin: line 2: passed over: priority: a Resque job has no priority");
+    assert_says(r.err, "2 added, 0 duplicates, 1 bad");
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 3);
+    run_free(&r);
+}
+
 /* Four thousand failures of many queues: pages hold each of the queue's once, also while others are removed. */
 static void pages_of_a_long_list_hold_each_failure_once(void **state)
 {
@@ -205,6 +239,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(failures_are_listed_run_again_once_and_removed),
         cmocka_unit_test(each_queue_has_a_list_of_failures),
         cmocka_unit_test(delayed_and_waiting_jobs_are_listed_and_cancelled),
+        cmocka_unit_test(what_the_store_cannot_do_is_refused_by_name),
         cmocka_unit_test(pages_of_a_long_list_hold_each_failure_once)};
     return kit_main(argc, argv, "resque failures", tests, LB_ARRAY_LEN(tests));
 }
