@@ -26,7 +26,10 @@ static void make_row(struct cli_row *r, const lade_worker_info *w, int64_t now)
     cli_row_time(r, "seen_at", w->seen_at);
     cli_row_time(r, "lease_until", w->lease_until);
     cli_row_int(r, "up_ms", LB_MAX(now - w->started_at, 0) / LADE_MILLISECOND);
-    cli_row_int(r, "seen_ago_ms", LB_MAX(now - w->seen_at, 0) / LADE_MILLISECOND);
+    if (w->seen_at > 0)
+        cli_row_int(r, "seen_ago_ms", LB_MAX(now - w->seen_at, 0) / LADE_MILLISECOND);
+    else
+        cli_row_text(r, "seen_ago_ms", NULL);
     cli_row_int(r, "lease_left_ms", LB_MAX(w->lease_until - now, 0) / LADE_MILLISECOND);
 }
 

@@ -149,12 +149,31 @@ static bool move_away(int first, int all, int out[2])
     return out[0] >= 0 && out[1] >= 0;
 }
 
-/* In the child, between fork and exec: only async-signal-safe calls. */
+/*
+ * A signal that comes between fork and exec must not find the worker's handlers, which would swallow it: the job would
+ * run on after its TERM. What is ignored stays so (nohup).
+ */
+static void take_default_signals(void)
+{
+    static const int caught[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP,  SIGTSTP,
+                                 SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD, SIGPIPE};
+
+    struct sigaction now;
+    sigset_t none;
+    for (size_t i = 0; i < LB_ARRAY_LEN(caught); i++) {
+        bool is_ignored = sigaction(caught[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+        if (!is_ignored || caught[i] == SIGPIPE)
+            (void)signal(caught[i], SIG_DFL);
+    }
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child, between fork and exec: only async-signal-safe calls. Signals are blocked. */
 static _Noreturn void become_handler(const struct run *r, const int theirs[N_PIPES], pid_t parent,
                                      char **env)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", (char *)r->exec->command, NULL};
-    sigset_t none;
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The worker may have died before prctl: then nobody would send the signal. */
@@ -173,9 +192,7 @@ static _Noreturn void become_handler(const struct run *r, const int theirs[N_PIP
     if (has_inputs &&
         (dup2(inputs[0], CLI_EXEC_INPUT_FD) < 0 || dup2(inputs[1], CLI_EXEC_INPUTS_FD) < 0))
         _exit(126);
-    (void)signal(SIGPIPE, SIG_DFL);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    take_default_signals();
     (void)execve("/bin/sh", argv, env);
     _exit(126);
 }
@@ -206,9 +223,13 @@ static bool start_handler(struct run *r)
     char **env = make_environment(&text, r);
     bool ok = env && open_pipes(r, theirs);
     if (ok) {
+        sigset_t every, before;
+        (void)sigfillset(&every);
+        (void)pthread_sigmask(SIG_SETMASK, &every, &before);
         r->pid = fork();
         if (r->pid == 0)
             become_handler(r, theirs, parent, env);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* which leaves errno alone */
         ok = r->pid > 0;
     }
     int errnum = env ? errno : ENOMEM;

@@ -242,6 +242,26 @@ static void a_timeout_terminates_the_group_and_counts_as_a_failed_attempt(void *
     run_free(&r);
 }
 
+/* The TERM may come before the child has become `sh`: it must not be lost on the worker's own handlers, which a fork inherits. */
+static void a_timeout_in_the_first_moment_is_not_lost(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char id[16];
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(id, sizeof(id), "t%d", i);
+        RUN(&r, "enqueue", "-k", "k", "--id", id, "--max-attempts", "1", "--timeout", "1ms");
+        assert_code(&r, 0);
+    }
+    RUN(&r, "work", "--drain", "-c", "20", "--exec", "exec sleep 20");
+    assert_code(&r, 0);
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(id, sizeof(id), "t%d", i);
+        assert_last_error(id, "timed out, killed by SIGTERM");
+    }
+    run_free(&r);
+}
+
 /* TERM reaches `sh -c` and the script; the shell dies of it at once, the script has its five seconds all the same. */
 static void the_whole_group_has_the_grace_when_the_outer_shell_dies_at_term(void **state)
 {
@@ -485,6 +505,7 @@ int main(int argc, char **argv)
         ON_STORE(a_handler_that_does_not_read_its_payload_is_no_error),
         ON_STORE(a_result_over_the_limit_fails_the_attempt_with_a_clear_text),
         ON_STORE(a_timeout_terminates_the_group_and_counts_as_a_failed_attempt),
+        ON_STORE(a_timeout_in_the_first_moment_is_not_lost),
         ON_STORE(the_whole_group_has_the_grace_when_the_outer_shell_dies_at_term),
         ON_STORE(payloads_over_the_default_limit_are_run),
         ON_STORE(a_cancelled_job_stops_its_handler),

@@ -67,6 +67,26 @@ static void an_idle_worker_ends_at_quit_and_term(void **state)
     }
 }
 
+/* When it was last heard of is its heartbeat, as Ruby's resque-web shows it. */
+static void a_worker_is_listed_with_its_heartbeat(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct ts_proc p;
+    start_worker(&p, url_with(""), "2", "true", NULL);
+    assert_true(TS_UNTIL(WAIT, ask_int("EXISTS resque:workers") == 1));
+    RUN(&r, "worker", "ls", "-u", url_with(""), "-o", "json");
+    assert_code(&r, 0);
+    json_t *list = run_json(&r);
+    assert_int_equal(json_array_size(list), 1);
+    const json_t *w = json_array_get(list, 0);
+    assert_true(json_int_at(w, "seen_ago_ms") < 3600 * 1000);
+    assert_true(strncmp(json_text_at(w, "seen_at"), "20", 2) == 0);
+    json_decref(list);
+    assert_int_equal(end_worker(&p), 0);
+    run_free(&r);
+}
+
 /* resque W14: USR2 lets the job finish and takes no other; CONT takes again. */
 static void usr2_pauses_and_cont_resumes(void **state)
 {
@@ -165,6 +185,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(quit_finishes_the_job_and_ends),
         cmocka_unit_test(an_idle_worker_ends_at_quit_and_term),
+        cmocka_unit_test(a_worker_is_listed_with_its_heartbeat),
         cmocka_unit_test(usr2_pauses_and_cont_resumes),
         cmocka_unit_test(usr1_breaks_the_job_off_and_the_worker_goes_on),
         cmocka_unit_test(in_strict_mode_a_job_broken_off_by_term_fails),

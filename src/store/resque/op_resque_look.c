@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "resque/resque_queues.h"
+#include "resque/resque_time.h"
 #include "store/resque/resque_inner.h"
 
 struct look_call {
@@ -170,6 +171,9 @@ int ls_resque_list_workers(struct lq_store *base, struct lb_arena *arena, lade_w
             memcpy(info[i].id, id.p, LB_MIN(id.n, LADE_ID_MAX));
             read_about(&info[i], ls_redis_read_bytes(&cur));
             info[i].n_active = (size_t)ls_redis_read_int(&cur);
+            int64_t beat = 0;
+            if (rq_time_read(&beat, ls_redis_read_bytes(&cur)))
+                info[i].seen_at = beat * LADE_SECOND;
         }
         if (rc == 0 && cur.bad)
             rc = ls_redis_conn_fail_reply(c, "workers", err);
