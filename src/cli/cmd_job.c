@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/notes.h"
+#include "cli/result.h"
 #include "cli/view.h"
 
 #define LIST_LIMIT     100
@@ -109,32 +110,6 @@ static enum cli_exit show_view(struct cli *c, const struct show *show, const lad
     return rc < 0 ? cli_complain(err) : CLI_OK;
 }
 
-/* The result of a job whose record is gone, when it has a time of its own: in the queue said, or in any. */
-static int find_result(struct cli *c, const char *queue, const char *id, bool *found, lade_err *err)
-{
-    lade_result_view *r = NULL;
-    int rc = lade_result_get_many(c->q, queue, &id, 1, &r, err);
-    *found = rc == 0 && r->outcome == 0;
-    if (*found)
-        rc = cli_out_raw(r->result, err);
-    lade_free(r);
-    return rc;
-}
-
-static int find_result_of_gone(struct cli *c, const char *id, bool *found, lade_err *err)
-{
-    lade_queue_info *queues = NULL;
-    size_t n = 0;
-    *found = false;
-    if (c->queue)
-        return find_result(c, c->queue, id, found, err);
-    int rc = lade_queue_list(c->q, &queues, &n, err);
-    for (size_t i = 0; rc == 0 && i < n && !*found; i++)
-        rc = find_result(c, queues[i].name, id, found, err);
-    lade_free(queues);
-    return rc;
-}
-
 static enum cli_exit show_one(struct cli *c, const struct show *show, const char *id)
 {
     lade_err err = {0};
@@ -142,7 +117,7 @@ static enum cli_exit show_one(struct cli *c, const struct show *show, const char
     bool found = false;
     int rc = lade_job_get(c->q, c->queue, id, &v, &err);
     if (rc == LADE_NOT_FOUND && show->result)
-        rc = find_result_of_gone(c, id, &found, &err) < 0 ? -1 : found ? 0 : LADE_NOT_FOUND;
+        rc = cli_result_of_gone(c, id, &found, &err) < 0 ? -1 : found ? 0 : LADE_NOT_FOUND;
     if (found)
         return CLI_OK;
     if (rc == LADE_NOT_FOUND)

@@ -7,6 +7,7 @@
 #include "cli/arg.h"
 #include "cli/commands.h"
 #include "cli/notes.h"
+#include "cli/result.h"
 #include "cli/view.h"
 
 /* The queue of a job: given, or where the job is. 0, LADE_NOT_FOUND or a failure. */
@@ -74,8 +75,11 @@ static enum cli_exit run_wait(struct cli *c, void *values, char **args, int n_ar
     if (rc == 0)
         rc = lade_job_wait(c->q, queue, args[0], w->timeout > 0 ? w->timeout : LADE_FOREVER, NULL,
                            &v, &err);
+    bool found = false;
+    if (rc == LADE_NOT_FOUND && w->result && cli_result_of_gone(c, args[0], &found, &err) < 0)
+        return cli_complain(&err);
     if (rc == LADE_NOT_FOUND)
-        return say_missing(c, args[0]);
+        return found ? CLI_OK : say_missing(c, args[0]);
     if (rc == LADE_TIMEOUT)
         return cli_say(CLI_CONFLICT, "%s: has not ended yet", args[0]);
     if (rc != 0)
@@ -88,7 +92,8 @@ static enum cli_exit run_wait(struct cli *c, void *values, char **args, int n_ar
 
 static const struct cli_opt wait_opts[] = {
     {"result", 0, CLI_OPT_FLAG, offsetof(struct wait, result), NULL,
-     "write the result as it is, nothing else", 0, 0, NULL},
+     "write the result as it is, nothing else; also of a job that is gone (--result-ttl)", 0, 0,
+     NULL},
     {"timeout", 't', CLI_OPT_DURATION, offsetof(struct wait, timeout), "DURATION",
      "give up after that (default: never)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
 };

@@ -240,6 +240,29 @@ static void job_wait_says_how_the_job_ended(void **state)
     run_free(&r);
 }
 
+/* A result with a time of its own outlives the record; who asks for it while or after the job runs gets it. */
+static void job_wait_gives_the_result_of_a_job_that_is_gone(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct ts_proc p = {0};
+    CODE(0, "enqueue", "-k", "k", "-q", "pics", "--id", "kept", "--result-ttl", "1h");
+    CODE(0, "enqueue", "-k", "k", "-q", "pics", "--id", "lost");
+    START(&p, "job", "wait", "kept", "--result");
+    RUN(&r, "work", "-q", "pics", "--drain", "--exec", "echo done", "--keep-completed", "0");
+    assert_code(&r, 0);
+    assert_true(ts_proc_wait(&p, CLI_RUN_DEADLINE));
+    assert_int_equal(ts_proc_code(&p), 0);
+    assert_string_equal(log_text(), "done\n");
+    CODE(0, "queue", "purge", "pics", "--state", "all", "--yes");
+    RUN(&r, "job", "wait", "kept", "--result");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "done\n");
+    CODE(3, "job", "wait", "kept");
+    CODE(3, "job", "wait", "lost", "--result");
+    run_free(&r);
+}
+
 static void job_wait_is_ended_by_the_worker_of_another_process(void **state)
 {
     (void)state;
@@ -319,6 +342,7 @@ int main(int argc, char **argv)
         ON_STORE(a_follower_ends_by_a_signal),
         ON_STORE(a_follower_outlasts_a_store_that_goes_away),
         ON_STORE(job_wait_says_how_the_job_ended),
+        ON_STORE(job_wait_gives_the_result_of_a_job_that_is_gone),
         ON_STORE(job_wait_is_ended_by_the_worker_of_another_process),
         ON_STORE(job_logs_pages_from_both_ends),
         ON_STORE(job_logs_follows_until_the_job_ends),
