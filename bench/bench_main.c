@@ -228,6 +228,15 @@ static int run_tables(struct bn_options *o, const struct places *p, struct bn_dr
         for (size_t i = 0; i < o->n_tables; i++)
             o->tables[i] = all.name[i];
     }
+    /* Before any runs: a wrong name must not be found after an hour. */
+    for (size_t i = 0; i < o->n_tables; i++) {
+        char path[700];
+        (void)snprintf(path, sizeof(path), "%s/%s.json", p->tables, o->tables[i]);
+        if (access(path, F_OK) == 0)
+            continue;
+        (void)fprintf(stderr, "lade-bench: %s: no such table; see lade-bench list\n", o->tables[i]);
+        return 2;
+    }
     for (size_t i = 0; i < o->n_tables && !stop; i++) {
         int code = run_table(o->tables[i], o, p, drivers, command);
         worst = LB_MAX(worst, code);

@@ -240,15 +240,21 @@ int bn_options_parse(int argc, char **argv, struct bn_options *o)
         longs[N_FIXED + i] =
             (struct option){params[i].flag, required_argument, NULL, OPT_PARAM + (int)i};
     *o = (struct bn_options){.warmup = -1, .set = json_object()};
-    for (int c; (c = getopt_long_only(argc, argv, "o:h", longs, NULL)) >= 0;) {
+    opterr = 0; /* we say it */
+    int at = -1;
+    for (int c; (c = getopt_long_only(argc, argv, "o:h", longs, &at)) >= 0; at = -1) {
         if (c == 'h' || c == OPT_HELP)
             return fputs(help, stdout) < 0 ? 2 : 1;
         if (c == OPT_VERSION)
             return printf("lade-bench %s\n", lade_version()) < 0 ? 2 : 1;
         if (c == '?')
-            return complain("bad option", NULL);
-        if (!take_option(o, c, optarg))
-            return complain("bad value", optarg);
+            return complain("unknown option, or one whose value is missing", argv[optind - 1]);
+        if (!take_option(o, c, optarg)) {
+            char what[64];
+            (void)snprintf(what, sizeof(what), "--%s has a bad value",
+                           at < 0 ? "o" : longs[at].name);
+            return complain(at < 0 ? what + 1 : what, optarg);
+        }
     }
     return take_words(o, argc - optind, argv + optind);
 }

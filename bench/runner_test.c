@@ -398,13 +398,24 @@ static void a_scenario_that_no_row_has_is_refused(void **state)
 static void usage_errors_exit_with_2(void **state)
 {
     struct fix *f = *state;
-    static const char *const bad[] = {"--repeats", "--format", "--profile", "--frequency"};
+    static const char *const bad[] = {"--repeats", "--format", "--profile", "--frequency", "-o"};
+    char log[128], said[2048];
+    (void)snprintf(log, sizeof(log), "%s/log", f->dir.path);
     write_tree(f, (const char *[]){"good", NULL});
     for (size_t i = 0; i < LB_ARRAY_LEN(bad); i++) {
         start(f, (const char *[]){bad[i], "0", NULL});
         assert_true(ts_proc_wait(&f->proc, SOON));
         assert_int_equal(ts_proc_code(&f->proc), 2);
+        FILE *in = fopen(log, "r");
+        assert_non_null(in);
+        said[fread(said, 1, sizeof(said) - 1, in)] = '\0';
+        (void)fclose(in);
+        if (!strstr(said, bad[i]))
+            fail_msg("%s is not named: %s", bad[i], said);
     }
+    start(f, (const char *[]){"other", NULL});
+    assert_true(ts_proc_wait(&f->proc, SOON));
+    assert_int_equal(ts_proc_code(&f->proc), 2);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
