@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/mem.h"
+#include "queue/bound.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/store_rig.h"
 #include "support/redis_server.h"
@@ -210,6 +211,21 @@ static void namespace_of_another_is_refused_when_opening(void **state)
     rig.config.ns = NULL;
     s = srig_open();
     srig_put(s, "j", 1);
+}
+
+/* Programs of format 3 take and count no bytes: a queue that counts them must refuse them from then on. */
+static void a_bound_of_bytes_raises_the_format(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    srig_put(s, "j", 1);
+    assert_string_equal(srig_ask("HSET %ns:{q}:meta v 3"), ":0\r\n");
+    struct lq_bound bound = {.max_jobs = 5};
+    WANT(0, lq_bound_set(s, "q", &bound, &rig.err));
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta v"), "$1\r\n3\r\n");
+    bound.max_bytes = 1000;
+    WANT(0, lq_bound_set(s, "q", &bound, &rig.err));
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta v"), "$1\r\n4\r\n");
 }
 
 static void newer_format_is_refused_and_named(void **state)
@@ -479,6 +495,7 @@ int main(void)
         SRIG_TEST(foreign_key_stops_a_put_before_anything_is_written),
         SRIG_TEST(foreign_key_stops_a_settle_before_anything_is_written),
         SRIG_TEST(namespace_of_another_is_refused_when_opening),
+        SRIG_TEST(a_bound_of_bytes_raises_the_format),
         SRIG_TEST(newer_format_is_refused_and_named),
         SRIG_TEST(bad_namespace_is_refused),
         SRIG_TEST(body_over_the_limit_of_the_server_is_refused_before_it_is_sent),

@@ -14,8 +14,9 @@ local function op_bound(keys, argv)
                             bytes > 0 and tonumber(meta[5] or 0) or 0} or {}
     end
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
-    if not meta[1] then
-        make_queue(P)
+    -- The format is raised for bytes: a program of an older one would take and not count them, and the queue stay full.
+    if not meta[1] or (argv[3] ~= '0' and tonumber(meta[1]) ~= FORMAT) then
+        make_queue(P, meta[1])
     end
     call('HDEL', P .. 'meta', 'max', 'block')
     if argv[1] ~= '0' or argv[3] ~= '0' then
