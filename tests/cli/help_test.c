@@ -159,5 +159,5 @@ int main(int argc, char **argv)
         ON_STORE(options_that_do_nothing_without_or_beside_another_are_refused),
         ON_STORE(show_of_a_schedule_has_all_of_its_job),
     };
-    return run_group(argc, argv, "words", tests, LB_ARRAY_LEN(tests));
+    return run_group(argc, argv, "help", tests, LB_ARRAY_LEN(tests));
 }
