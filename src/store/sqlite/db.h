@@ -15,9 +15,9 @@
 
 /*
  * Bytes of a page of a new file (ADR 0043). A commit of one job changes some five pages whatever their size, and goes to the disk
- * twice. Files of before have pages of 4096.
+ * twice; batches want larger ones. A file keeps the size that it was made with.
  */
-#define LS_SQLITE_PAGE 1024
+#define LS_SQLITE_PAGE 2048
 
 enum ls_sqlite_role {
     LS_SQLITE_WRITES, /* puts, takes, settles; makes the file */
