@@ -39,6 +39,6 @@ const char *ky_show(const char *queue);
 /* The words of a text, sorted. */
 const char *ky_sorted(const char *words);
 
-extern const struct ct_group ct_key_group, ct_limit_group, ct_company_group;
+extern const struct ct_group ct_key_group, ct_limit_group, ct_company_group, ct_company_batch_group;
 
 #endif

@@ -34,6 +34,7 @@
  *   P ttl           ZSET  unique keys held until their ttl -> ms, for forget
  *   P mark          HASH  active id -> k or c: ends killed or cancelled
  *   P key, keys, knames, kz:<key>, kring, ktime, kpark, kaway  keys of jobs and their turns: lua/keys.lua
+ *   P ready:A to I, P co  jobs of keys in company: lua/company.lua; meta: xk, ks, ka
  *   P workers       ZSET  incarnation -> alive until ms; -1 once condemned
  *   P idle          SET   workers that wait for a bell
  *   P bell:<worker> LIST  rings

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/buf.h"
 #include "queue/beat.h"
 #include "queue/flow_store.h"
+#include "queue/job.h"
 #include "rt/seam.h"
 
 #define ROUNDS 20U
@@ -331,18 +333,38 @@ static void act_whose_reply_is_lost_fails_and_is_done_once(void **state)
 
 static char batch_id[BATCH][27];
 
+/* Of a key of its own, which its envelope tells. */
+static void give_key(struct lq_put *put, size_t i)
+{
+    struct lb_buf b;
+    struct lb_mut key = lb_arena_copy(&rig.arena, &"ABCDEFGHI"[i], 1);
+    lade_job_spec spec = {.kind = "k", .key = {key.p, key.n}};
+    lb_buf_init(&b);
+    lq_job_encode(&b, &spec, 1700000000000);
+    put->body = lb_slice_of(lb_arena_copy(&rig.arena, b.p, b.n));
+    put->key = lb_slice_of(key);
+    lb_buf_fini(&b);
+}
+
 /* BATCH fresh jobs whose ids follow each other, in a block of its own for each round. */
-static void put_batch(struct lq_store *s, unsigned round)
+static void put_batch_of(struct lq_store *s, unsigned round, bool keyed)
 {
     struct lq_put put[BATCH];
     for (size_t i = 0; i < BATCH; i++) {
         (void)snprintf(batch_id[i], sizeof(batch_id[i]), "01HF7YAT00%014u0%zu", round, i);
         put[i] = srig_item(batch_id[i]);
         put[i].fresh = true;
+        if (keyed)
+            give_key(&put[i], i);
     }
     WANT(0, lq_put(s, put, BATCH, &rig.err));
     for (size_t i = 0; i < BATCH; i++)
         assert_int_equal(put[i].outcome, 0);
+}
+
+static void put_batch(struct lq_store *s, unsigned round)
+{
+    put_batch_of(s, round, false);
 }
 
 static int act(struct lq_store *s, enum lade_job_verb verb, const char *id)
@@ -353,15 +375,16 @@ static int act(struct lq_store *s, enum lade_job_verb verb, const char *id)
     return outcome;
 }
 
-static void batch_whose_replies_are_lost_is_added_taken_and_settled_once(void **state)
+static void lose_replies(bool keyed)
 {
-    (void)state;
     static const char *const script[] = {"put.lua", "trip.lua", "settle.lua"};
     struct lq_store *s = srig_open_through_proxy();
     srig_join(s, "w");
     for (unsigned round = 0; round < ROUNDS; round++) {
         int rule = drop_replies(script[round % 3], 1);
-        put_batch(s, round);
+        put_batch_of(s, round, keyed);
+        assert_string_equal(srig_ask(keyed ? "LLEN %ns:{q}:ready:E" : "LLEN %ns:{q}:ready:4"),
+                            ":1\r\n");
         assert_int_equal(srig_take(s, "w", 4), 4);
         assert_int_equal(srig_count(s, LADE_STATE_ACTIVE), 4);
         srig_settle_got(s, LQ_TO_COMPLETED, 0);
@@ -374,6 +397,19 @@ static void batch_whose_replies_are_lost_is_added_taken_and_settled_once(void **
     }
     assert_int_equal(srig_info(s).total_completed, (uint64_t)BATCH * ROUNDS);
     assert_int_equal(srig_info(s).total_enqueued, (uint64_t)BATCH * ROUNDS);
+}
+
+static void batch_whose_replies_are_lost_is_added_taken_and_settled_once(void **state)
+{
+    (void)state;
+    lose_replies(false);
+}
+
+/* The same of jobs of keys, which wait in company: one entry of its list. */
+static void company_whose_replies_are_lost_is_added_taken_and_settled_once(void **state)
+{
+    (void)state;
+    lose_replies(true);
 }
 
 /* Of what the lost answer held: one removed, one to be cancelled, the others as they were. */
@@ -549,6 +585,7 @@ int main(void)
         SRIG_TEST(stop_whose_reply_is_lost_is_told_again),
         SRIG_TEST(act_whose_reply_is_lost_fails_and_is_done_once),
         SRIG_TEST(batch_whose_replies_are_lost_is_added_taken_and_settled_once),
+        SRIG_TEST(company_whose_replies_are_lost_is_added_taken_and_settled_once),
         SRIG_TEST(take_of_a_batch_that_failed_gives_what_is_still_leased),
         SRIG_TEST(settle_of_a_batch_that_failed_is_no_lost_lease_later),
         SRIG_TEST(take_whose_bodies_do_not_come_is_made_good_by_the_next),

@@ -1,4 +1,5 @@
 /* op_limit.c - limits and keys, as operators set and see them; lua/key_set.lua, key_look.lua */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -6,6 +7,9 @@
 #include "queue/key_store.h"
 #include "queue/limit.h"
 #include "store/redis/store_inner.h"
+
+#define APART_JOBS 1000 /* ready ones, in one step */
+#define ROUNDS_MAX 10
 
 struct key_call {
     struct ls_redis_store *s;
@@ -15,6 +19,7 @@ struct key_call {
     int64_t number; /* < 0: none */
     struct lb_slice key;
     const char *text; /* or NULL */
+    char cursor[32];  /* of apart */
 };
 
 static void encode_call(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
@@ -44,12 +49,67 @@ static int ask(struct key_call *k, const char *where, struct ls_redis_conn **c, 
     return rc < 0 ? rc : ls_redis_ask(k->s, *c, &a, 1, err);
 }
 
+static void encode_apart(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct key_call *k = ctx;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_APART, 1, 3);
+    ls_redis_key(cmd, k->s->base.config.ns, k->queue, "meta");
+    ls_redis_arg_str(cmd, k->cursor);
+    ls_redis_arg_int(cmd, APART_JOBS);
+    ls_redis_cmd_end(cmd);
+}
+
+/* Jobs in company get turns of their own, a slice at a time; with the link locked. */
+static int take_apart(struct key_call *k, const char *where, struct ls_redis_conn *c, lade_err *err)
+{
+    struct ls_redis_ask a = {encode_apart, k, where, false, &k->queue, 1};
+    (void)snprintf(k->cursor, sizeof(k->cursor), "0");
+    while (k->cursor[0]) {
+        int rc = ls_redis_ask(k->s, c, &a, 1, err);
+        if (rc < 0)
+            return rc;
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+        struct lb_slice next = ls_redis_read_bytes(&cur);
+        if (cur.bad || next.n >= sizeof(k->cursor))
+            return ls_redis_conn_fail_reply(c, where, err);
+        memcpy(k->cursor, next.p, next.n);
+        k->cursor[next.n] = 0;
+    }
+    return 0;
+}
+
+/* Whether the answer is that there is company. */
+static bool meets_company(const struct key_call *k, struct ls_redis_conn *c)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+    if (k->script == LS_REDIS_LUA_KEY_SET)
+        return ls_redis_read_int(&cur) == 1 && !cur.bad;
+    return ls_redis_read_array(&cur) == 1 && ls_redis_peek(&cur) == LS_REDIS_INT &&
+           ls_redis_read_int(&cur) == -1;
+}
+
+/* Nobody joins for a second, so one round will do unless the server was lost meanwhile. */
+static int ask_apart(struct key_call *k, const char *where, struct ls_redis_conn **c, lade_err *err)
+{
+    int rc = ask(k, where, c, err);
+    for (int i = 0; rc == 0 && i < ROUNDS_MAX && meets_company(k, *c); i++) {
+        struct ls_redis_ask a = {encode_call, k, where, false, &k->queue, 1};
+        rc = take_apart(k, where, *c, err);
+        if (rc == 0)
+            rc = ls_redis_ask(k->s, *c, &a, 1, err);
+    }
+    if (rc == 0 && meets_company(k, *c))
+        return lb_fail(err, LADE_EUNAVAILABLE, where,
+                       "jobs of keys came in company each time: try again");
+    return rc;
+}
+
 static int set(struct key_call *k, const char *where, lade_err *err)
 {
     struct ls_redis_conn *c;
     k->script = LS_REDIS_LUA_KEY_SET;
     k->number = -1;
-    int rc = ask(k, where, &c, err);
+    int rc = ask_apart(k, where, &c, err);
     lr_mutex_unlock(&k->s->admin.lock);
     return rc;
 }
@@ -173,7 +233,7 @@ int ls_redis_key_list(struct lq_store *base, const char *queue, lade_cursor *cur
     struct ls_redis_conn *c;
     size_t before = out->n;
     bool end = true;
-    int rc = ask(&k, "key", &c, err);
+    int rc = ask_apart(&k, "key", &c, err);
     if (rc == 0)
         rc = read_rows(c, out, &end, err);
     lr_mutex_unlock(&k.s->admin.lock);
@@ -197,7 +257,7 @@ int ls_redis_key_get(struct lq_store *base, const char *queue, struct lb_slice k
     struct ls_redis_conn *c;
     size_t before = out->n;
     bool end;
-    int rc = ask(&k, "key", &c, err);
+    int rc = ask_apart(&k, "key", &c, err);
     if (rc == 0)
         rc = read_rows(c, out, &end, err);
     lr_mutex_unlock(&k.s->admin.lock);

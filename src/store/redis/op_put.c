@@ -56,7 +56,7 @@ static void add_entry(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *
     struct lb_slice id = pc->put[pc->order[at]].id;
     int len = snprintf(entry, sizeof(entry), "%.*s+%" PRIu32, LS_REDIS_PACK_ID, (const char *)id.p,
                        pc->run[at]);
-    if (pc->run[at] == 1)
+    if (pc->run[at] == 1 && !pc->company)
         ls_redis_arg_slice(cmd, id);
     else
         ls_redis_arg(cmd, entry, (size_t)len);
@@ -131,6 +131,14 @@ static void encode_lane(struct ls_redis_cmd *cmd, const struct ls_redis_put_call
 /* Entries that a script may have as arguments of one command. */
 #define QUICK_MAX 100
 
+static bool count_packs(struct ls_redis_put_call *pc)
+{
+    size_t m = 0;
+    for (size_t at = 0; at < pc->n; at += pc->run[at], m++)
+        pc->n_packs += pc->run[at] > 1 || pc->company;
+    return m <= QUICK_MAX;
+}
+
 /* Whether the usual way will do: one queue, one level, all fresh and plain. Counts the packs. */
 static bool is_quick(struct ls_redis_put_call *pc)
 {
@@ -138,10 +146,7 @@ static bool is_quick(struct ls_redis_put_call *pc)
     if (pc->n_lanes != 1 || !ls_redis_put_is_packed(l) || l->level < 0 ||
         l->longest > LS_REDIS_BIG_BODY)
         return false;
-    size_t m = 0;
-    for (size_t at = 0; at < pc->n; at += pc->run[at], m++)
-        pc->n_packs += pc->run[at] > 1;
-    return m <= QUICK_MAX;
+    return count_packs(pc);
 }
 
 /* The bodies of packs as plain commands, then the script that takes them. */
@@ -149,10 +154,13 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 {
     const char *ns = pc->s->base.config.ns;
     const struct ls_redis_put_lane *l = &pc->lane[0];
-    char key[LS_REDIS_PACK_NAME_MAX + 3] = "b:", text[32], level = (char)('0' + l->level);
+    char key[LS_REDIS_PACK_NAME_MAX + 3] = "b:", text[32];
+    char level = (char)('0' + l->level);
+    if (pc->company)
+        level = pc->company_list;
     size_t m = 0;
     for (size_t at = 0; at < pc->n; at += pc->run[at], m++) {
-        if (pc->run[at] == 1)
+        if (pc->run[at] == 1 && !pc->company)
             continue;
         struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 6);
         ls_redis_pack_name(key + 2, pc->put[pc->order[at]].id);
@@ -164,8 +172,12 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
         ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
         ls_redis_cmd_end(cmd);
     }
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PACKS_PUT, 1, 7 + 3 * m);
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, pc->company ? LS_REDIS_LUA_COMPANY_PUT : LS_REDIS_LUA_PACKS_PUT,
+                              1 + pc->company, 7 + 3 * m + 2 * pc->n_keys);
     ls_redis_key(cmd, ns, l->queue, "meta");
+    if (pc->company)
+        ls_redis_key_ns(cmd, ns, "queues");
     ls_redis_arg_str(cmd, pc->s->client);
     ls_redis_arg_u64(cmd, pc->s->put_seq);
     ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
@@ -175,15 +187,19 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
     for (size_t at = 0; at < pc->n; at += pc->run[at]) {
         const struct lq_put *p = &pc->put[pc->order[at]];
         add_entry(cmd, pc, at);
-        if (pc->run[at] == 1) {
+        if (pc->run[at] == 1 && !pc->company) {
             ls_redis_arg_str(cmd, "");
             ls_redis_arg_slice(cmd, p->body);
             continue;
         }
         ls_redis_arg_u64(cmd, ls_redis_pack_size(pc->put, &pc->order[at], pc->run[at]));
-        (void)snprintf(text, sizeof(text), "%d %" PRIu32 " r;", ls_redis_place_of(p->id),
-                       pc->run[at]);
+        (void)snprintf(text, sizeof(text), "%s%d %" PRIu32 " r;", pc->company ? "k" : "",
+                       ls_redis_place_of(p->id), pc->run[at]);
         ls_redis_arg_str(cmd, text);
+    }
+    for (size_t i = 0; pc->company && i < pc->n_keys; i++) {
+        ls_redis_arg_slice(cmd, pc->keys[i].key);
+        ls_redis_arg_u64(cmd, pc->keys[i].n);
     }
     ls_redis_cmd_end(cmd);
 }
@@ -438,7 +454,10 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
         int64_t done = ls_redis_read_int(&cur);
         if (cur.bad)
             return ls_redis_conn_fail_reply(c, "put", err);
-        ls_redis_detour_note(pc->sent_quick ? &pc->s->quick : &pc->s->later, done == 0);
+        ls_redis_detour_note(pc->company      ? &pc->s->company
+                             : pc->sent_quick ? &pc->s->quick
+                                              : &pc->s->later,
+                             done == 0);
         if (done)
             return note_all_put(pc);
         pc->quick = pc->later = false;
@@ -455,18 +474,21 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
     int rc = check_bodies(&pc, err);
     if (rc == 0)
         rc = ls_redis_put_group(&pc, err);
+    if (rc == 0)
+        rc = ls_redis_put_company(&pc, err);
     if (rc == 0) {
         const char **queue = lb_malloc(pc.n_lanes * sizeof(*queue));
         for (size_t i = 0; queue && i < pc.n_lanes; i++)
             queue[i] = pc.lane[i].queue;
         struct ls_redis_ask ask = {encode_put, &pc, "put", false, queue, queue ? pc.n_lanes : 0};
         pc.inbox = fits_inbox(&pc);
-        pc.quick = is_quick(&pc);
+        pc.quick = pc.company ? count_packs(&pc) : is_quick(&pc);
         pc.later = may_be_later(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
         if (pc.inbox && !ls_redis_detour_is_open(&pc.s->inbox))
             pc.inbox = pc.quick = false;
-        else if (!pc.inbox && pc.quick && !ls_redis_detour_is_open(&pc.s->quick))
+        else if (!pc.inbox && pc.quick &&
+                 !ls_redis_detour_is_open(pc.company ? &pc.s->company : &pc.s->quick))
             pc.quick = false;
         else if (pc.later && !ls_redis_detour_is_open(&pc.s->later))
             pc.later = false;
@@ -478,6 +500,7 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
     }
     lb_free(pc.order);
     lb_free(pc.run);
+    lb_free(pc.keys);
     lb_free(pc.lane);
     return rc;
 }

@@ -20,6 +20,12 @@ struct ls_redis_put_lane {
     uint32_t levels; /* in use, a bit for each */
 };
 
+/* A key, and how many jobs of the call it has. */
+struct ls_redis_put_key {
+    struct lb_slice key;
+    size_t n;
+};
+
 struct ls_redis_put_call {
     struct ls_redis_store *s;
     struct lq_put *put;
@@ -29,7 +35,11 @@ struct ls_redis_put_call {
     size_t n_packs;  /* runs of more than one */
     bool inbox;      /* by RPUSHX, while the queue is there */
     bool quick;      /* by lua/packs_put.lua, while nothing is unusual */
-    bool later;      /* by lua/later_put.lua, while nothing is unusual */
+    char company_list;
+    bool company;                  /* quick, by lua/company_put.lua */
+    struct ls_redis_put_key *keys; /* of those in company */
+    size_t n_keys;
+    bool later;                              /* by lua/later_put.lua, while nothing is unusual */
     bool sent_inbox, sent_quick, sent_later; /* the last time */
     struct ls_redis_put_lane *lane;
     size_t n_lanes;
@@ -50,6 +60,7 @@ static inline bool ls_redis_put_is_packed(const struct ls_redis_put_lane *l)
  * Sorts pc's items into lanes and finds the runs among them. 0, -LADE_ENOMEM or -LADE_ETOOBIG; order, run and lane are the caller's
  * to free in either case.
  */
+LADE_CHECKED int ls_redis_put_company(struct ls_redis_put_call *pc, lade_err *err);
 LADE_CHECKED int ls_redis_put_group(struct ls_redis_put_call *pc, lade_err *err);
 
 #endif

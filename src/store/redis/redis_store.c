@@ -14,6 +14,8 @@
 #define SCRIPTS(X)                                   \
     X(PUT, put, 0)                                   \
     X(PACKS_PUT, packs_put, 0)                       \
+    X(COMPANY_PUT, company_put, 0)                   \
+    X(APART, apart, 0)                               \
     X(LATER_PUT, later_put, 0)                       \
     X(GATHER, gather, 0)                             \
     X(TAKE, take, 0)                                 \

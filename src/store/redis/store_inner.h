@@ -24,6 +24,8 @@
 enum ls_redis_lua {
     LS_REDIS_LUA_PUT = 0,
     LS_REDIS_LUA_PACKS_PUT,
+    LS_REDIS_LUA_COMPANY_PUT,
+    LS_REDIS_LUA_APART,
     LS_REDIS_LUA_LATER_PUT,
     LS_REDIS_LUA_GATHER,
     LS_REDIS_LUA_TAKE,
@@ -148,7 +150,7 @@ struct ls_redis_store {
     uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
     uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
     uint64_t put_seq;                  /* guarded by: admin link */
-    struct ls_redis_detour inbox, quick, later; /* guarded by: admin link; op_put.c */
+    struct ls_redis_detour inbox, quick, later, company; /* guarded by: admin link; op_put.c */
     char folding[LS_REDIS_FOLDING_MAX]
                 [LADE_NAME_MAX + 1]; /* guarded by: admin link; queues whose inbox takes flows */
     size_t n_folding;                /* guarded by: admin link; how often one was added */

@@ -46,10 +46,16 @@ local function weigh_one(id, sign)
     end
 end
 
+-- Out of its pack; then it has its key by itself.
+local function leave_pack()
+    local body = extract(P, p, place, is)
+    key = p.keyed and K.key_of(body) or nil
+end
+
 -- Takes the job out of the structure of its state.
 local function unlink(id, state, level)
     if p then
-        extract(P, p, place, is)
+        leave_pack()
     elseif state == 'r' then
         if key then
             call('ZREM', P .. 'kz:' .. key, id)
@@ -112,7 +118,7 @@ local function finish(id, state, level, where)
             return WRONG
         end
         if p then
-            extract(P, p, place, is)
+            leave_pack()
             open_leases(P)
             call('HSET', P .. 'lease', id, where)
         end
@@ -141,7 +147,7 @@ local function remove(id, state, level, where)
     if state == 'a' then
         local w = stop(id, where, 'r')
         if p then
-            extract(P, p, place, is)
+            leave_pack()
         end
         call('HDEL', P .. 'lease', id)
         call('HDEL', P .. 'mark', id)

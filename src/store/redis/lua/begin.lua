@@ -20,6 +20,7 @@ end
 local function op_begin(keys, argv)
     begin()
     local P = prefix(keys[1])
+    K.let_go_keys()
     local stale, kv = {}, {}
     for i = 2, #argv, 2 do
         local lease = lease_of(P, argv[i], argv[i + 1], argv[1])
@@ -35,6 +36,7 @@ local function op_begin(keys, argv)
         open_leases(P)
         spread('HSET', P .. 'lease', kv, 1, #kv)
     end
+    K.key_flush()
     flush(P)
     return stale
 end

@@ -7,6 +7,7 @@ local P, most, out         -- of the call at hand
 local jobs, place          -- ids that have a body; where each stands
 local waiting, ended, held -- of packs: places by state, which entries of lists take away again; jobs by worker
 local active, expected, ghosts
+local company              -- jobs of keys in packs that wait or run
 
 local function report(...)
     if #out < most then
@@ -54,6 +55,9 @@ local function check_pack(name)
         end
         at = p.v[k] + p.v[k + 1]
         left = left + (p.v[k + 2] ~= 'g' and p.v[k + 1] or 0)
+        if p.keyed and find(p.v[k + 2], '^[ra]') then
+            company = company + p.v[k + 1]
+        end
         for i = p.v[k], at - 1 do
             note_state(name, i, p.v[k + 2], p.head)
         end
@@ -318,9 +322,9 @@ local function op_check(keys, argv)
     begin()
     P, most, out = prefix(keys[1]), tonumber(argv[1]), {}
     jobs, place = {}, {}
-    waiting, ended, active, held = {}, {}, 0, {}
+    waiting, ended, active, held, company = {}, {}, 0, {}, 0
     expected, ghosts = {r = 0, c = 0}, {}
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc', 'gate', 'kr', 'ev', 'evn', 'max', 'wb')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xa', 'xc', 'gate', 'kr', 'ev', 'evn', 'max', 'wb', 'xk')
     check_format(meta[1])
     check_events(meta[10], meta[11])
     for _, id in ipairs(call('HKEYS', P .. 'jobs')) do
@@ -334,6 +338,9 @@ local function op_check(keys, argv)
     end
     if active ~= tonumber(meta[6] or 0) then
         report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)
+    end
+    if company ~= tonumber(meta[14] or 0) then
+        report('%d jobs of keys wait or run in packs, counted are %s', company, meta[14] or 0)
     end
     local n_ready, n_done = 0, 0
     local all = call('HGETALL', P .. 'ghost')
@@ -353,6 +360,13 @@ local function op_check(keys, argv)
             report('level %d has ready jobs but is not in use', level)
         end
         walk(P .. 'ready:' .. level, tostring(level), 'ready')
+    end
+    for at = 1, 9 do
+        local list = sub('ABCDEFGHI', at, at)
+        if call('EXISTS', P .. 'ready:' .. list) == 1 and not find(meta[2] or '', list, 1, true) then
+            report('list %s has ready jobs but is not in use', list)
+        end
+        walk(P .. 'ready:' .. list, list, 'ready')
     end
     walk(P .. 'completed', 'c', 'completed')
     for id in pairs(waiting) do

@@ -37,11 +37,11 @@ local function op_forget(keys, argv)
         call('DEL', P .. 'u:' .. key)
     end
     for _, name in ipairs({'meta', 'in', 'pack', 'ghost', 'completed', 'fin', 'hist', 'uk', 'mark', 'jobs', 'lease', 'since', 'ttl', 'said', 'ev', 'key', 'keys', 'knames', 'kring', 'ktime', 'kpark',
-                            'kaway', 'dn', 'dl', 'di', 'uf'}) do
+                            'kaway', 'co', 'dn', 'dl', 'di', 'uf'}) do
         call('DEL', P .. name)
     end
     for level = 0, 8 do
-        call('DEL', P .. 'ready:' .. level)
+        call('DEL', P .. 'ready:' .. level, P .. 'ready:' .. sub('ABCDEFGHI', level + 1, level + 1))
     end
     if call('ZCOUNT', P .. 'workers', now, '+inf') == 0 then
         call('DEL', P .. 'workers', P .. 'held', P .. 'idle')

@@ -256,6 +256,9 @@ local function drop_popped(P, popped, completed)
                 FOLD.unfold(P, job.p)
             end
             set_state(job.p, job.from, job.to, 'g')
+            if job.p.keyed and not completed then
+                K.less_company(job.to - job.from)
+            end
         else
             ids[#ids + 1] = job
         end

@@ -41,7 +41,7 @@ end
 local function op_key_look(keys, argv)
     begin()
     local P, what = prefix(keys[1]), argv[1]
-    local meta = call('HMGET', P .. 'meta', 'v', 'gate', 'lim', 'klim')
+    local meta = call('HMGET', P .. 'meta', 'v', 'gate', 'lim', 'klim', 'xk')
     if not meta[1] then
         return {}
     end
@@ -50,6 +50,9 @@ local function op_key_look(keys, argv)
     if what == 'limit' then
         local of_key = gate and argv[2] == '2' and K.key_at(argv[3]).own
         return {argv[2] == '0' and (meta[3] or '') or argv[2] == '1' and (meta[4] or '') or of_key or ''}
+    end
+    if tonumber(meta[5] or 0) > 0 then
+        return {-1} -- company: apart.lua first
     end
     out = {now, meta[4] or '', 0}
     if not gate then

@@ -20,8 +20,11 @@ end
 local function op_key_set(keys, argv)
     begin()
     local P, what, key, text = prefix(keys[2]), argv[1], argv[2], argv[3]
-    local meta = call('HMGET', P .. 'meta', 'v', 'gate')
+    local meta = call('HMGET', P .. 'meta', 'v', 'gate', 'xk')
     check_format(meta[1])
+    if what ~= 'queue' and tonumber(meta[3] or 0) > 0 then
+        return 1 -- company: apart.lua first
+    end
     call('SADD', keys[1], match(P, '{([^}]*)}:$'))
     if not meta[1] then
         make_queue(P)

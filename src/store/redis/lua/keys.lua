@@ -11,7 +11,7 @@
 -- epoch says of its place is then not true. key[id] is the key of a job, in every state; kaway has
 -- the jobs that were active and wait to come back.
 --
--- Jobs with keys are in no pack. An op counts by key_count, and key_flush places and writes before it ends.
+-- Jobs with keys are in no pack, but for those in company (company.lua), which nothing here counts. An op counts by key_count, and key_flush places and writes before it ends.
 --
 -- Other files find it all in K: a chunk may have 200 locals, and the library is one.
 local gate   -- of the queue at work; nil = it has none
@@ -343,6 +343,85 @@ end
 -- What was read; the library stays.
 local function let_go_keys()
     gate, touched, n_touched, known_keys = nil, nil, 0, nil
+end
+
+-- How many bytes of a value of this first byte follow, where that is fixed; and how many bytes tell its length, where these do (MessagePack).
+local FOLLOW = {[202] = 4, [203] = 8, [204] = 1, [205] = 2, [206] = 4, [207] = 8, [208] = 1, [209] = 2, [210] = 4, [211] = 8}
+local COUNTED = {[196] = 1, [197] = 2, [198] = 4, [217] = 1, [218] = 2, [219] = 4, [220] = 2, [221] = 4, [222] = 2, [223] = 4}
+
+-- Behind the value at `at` of the text; and where its bytes begin and end, when it is a string or bytes.
+local function skip_value(text, at)
+    local left, from, to = 1, nil, nil
+    while left > 0 do
+        local c = byte(text, at)
+        if not c then
+            return
+        end
+        local n, more = FOLLOW[c] or 0, 0
+        at, from = at + 1, nil
+        if COUNTED[c] then
+            n = 0
+            for i = at, at + COUNTED[c] - 1 do
+                n = n * 256 + (byte(text, i) or 0)
+            end
+            at = at + COUNTED[c]
+            if c >= 220 then
+                n, more = 0, c >= 222 and 2 * n or n
+            else
+                from = at
+            end
+        elseif c >= 160 and c <= 191 then
+            n, from = c - 160, at
+        elseif c >= 144 and c <= 159 then
+            more = c - 144
+        elseif c >= 128 and c <= 143 then
+            more = 2 * (c - 128)
+        end
+        at, left = at + n, left - 1 + more
+        to = at - 1
+    end
+    return at, from, to
+end
+
+-- The key that an envelope tells (lq_body_key), or nil: the eleventh of its array.
+function K.key_of(body)
+    local c, at, from, to = byte(body, 3), 4, nil, nil
+    local n = c and c >= 144 and c <= 159 and c - 144 or 0
+    if c == 220 then
+        n, at = 256 * (byte(body, 4) or 0) + (byte(body, 5) or 0), 6
+    end
+    for _ = 1, n > 10 and 11 or 0 do
+        at, from, to = skip_value(body, at)
+        if not at then
+            return
+        end
+    end
+    return from and to >= from and sub(body, from, to) or nil
+end
+
+-- n jobs of company wait and run no more.
+function K.less_company(n)
+    extra.k = (extra.k or 0) - n
+end
+
+-- A job leaves its pack, where the envelope told its key: it has it by itself now. An active one counts; a ready one is counted by who
+-- takes it out.
+function FOLD.leave_company(P, id, body, kind)
+    local key = K.key_of(body)
+    if kind ~= 'c' then
+        K.less_company(1)
+    end
+    if not key then
+        return
+    end
+    if not gate then
+        key_open(P)
+    end
+    plain = false
+    set_fields(P .. 'key', {id, key}, 1, 2)
+    if kind == 'a' then
+        key_count(key, 'active', 1)
+    end
 end
 
 K.key_begin = key_begin

@@ -6,6 +6,7 @@
 local function op_note(keys, argv)
     begin()
     local P = prefix(keys[1])
+    K.let_go_keys()
     local stale, leases, hist = {}, {}, {}
     want(P .. 'hist', 'hash')
     for i = 1, #argv, 3 do
@@ -34,6 +35,7 @@ local function op_note(keys, argv)
         spread('HSET', P .. 'lease', leases, 1, #leases)
     end
     set_fields(P .. 'hist', hist, 1, #hist)
+    K.key_flush()
     flush(P)
     return stale
 end

@@ -23,6 +23,7 @@
 -- The server hashes every byte of every Lua string, so bodies of packs pass through a script only when they must.
 local DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 local PLUS, READY_BYTE, DONE_BYTE, GONE_BYTE, WAITS_BYTE = 43, 114, 99, 103, 119
+local KEYED_BYTE = 107 -- in front of the states of a pack whose jobs have keys, which the envelopes tell (company.lua)
 local FOLD = {} -- fold.lua
 local packs -- of the queue at work, by name, false when there is none; flush writes those that changed
 local extra -- what flush adds to meta.xr, xa, xc
@@ -114,7 +115,7 @@ local function pack_at(P, name)
     local p = packs[name]
     if p == nil then
         local text = FOLD.pending[name] or call('HGET', P .. 'pack', name)
-        p = text and {name = name, v = read_stretches(text), head = match(text, '^(%u%d%d[-+]):')} or false
+        p = text and {name = name, v = read_stretches(text), head = match(text, '^(%u%d%d[-+]):'), keyed = byte(text) == KEYED_BYTE} or false
         if FOLD.pending[name] then
             FOLD.pending[name], p.changed = nil, true
         end
@@ -226,6 +227,9 @@ local function extract(P, p, i, state, later)
     end
     set_state(p, i, i + 1, 'g')
     extra[kind] = extra[kind] - 1
+    if p.keyed then
+        FOLD.leave_company(P, id, body, kind)
+    end
     return body
 end
 
@@ -237,7 +241,7 @@ local function flush(P)
             if #p.v == 3 and p.v[3] == 'g' and not p.head then
                 gone[#gone + 1] = name
             else
-                kv[n + 1], kv[n + 2] = name, (p.head and p.head .. ':' or '') .. write_stretches(p.v)
+                kv[n + 1], kv[n + 2] = name, (p.head and p.head .. ':' or p.keyed and 'k' or '') .. write_stretches(p.v)
                 n = n + 2
             end
         end

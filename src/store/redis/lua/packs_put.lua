@@ -60,3 +60,4 @@ local function op_packs_put(keys, argv)
     end
     return 1
 end
+ops.packs_put = op_packs_put

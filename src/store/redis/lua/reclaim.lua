@@ -76,6 +76,7 @@ end
 local function move(P, lane, found)
     local fence = format('%.0f', next_fence(call('HGET', P .. 'meta', 'fence')))
     local ids, formers, begun, kv, known = {}, {}, {}, {}, {seq, fence}
+    K.let_go_keys()
     for i = 1, #found do
         local f = found[i]
         if f.p then
@@ -85,6 +86,7 @@ local function move(P, lane, found)
         kv[2 * i - 1], kv[2 * i] = f.id, fence .. ' ' .. f.level .. worker
         known[3 * i], known[3 * i + 1], known[3 * i + 2] = f.id, f.former, begun[i]
     end
+    K.key_flush()
     open_leases(P)
     spread('HSET', P .. 'lease', kv, 1, #kv)
     call('HSET', P .. 'meta', 'fence', fence)

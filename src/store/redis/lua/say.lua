@@ -24,6 +24,7 @@ end
 local function op_say(keys, argv)
     begin()
     local P = prefix(keys[1])
+    K.let_go_keys()
     local stale, i, index = {}, 1, 0
     want(P .. 'said', 'hash')
     tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
@@ -53,6 +54,7 @@ local function op_say(keys, argv)
         end
         i, index = i + 5 + 2 * n, index + 1
     end
+    K.key_flush()
     flush(P)
     tell_end(P)
     return stale

@@ -220,6 +220,9 @@ local function complete_run(p, from, to, fence, worker, said, results)
         set_state(p, from, to, 'g')
     end
     extra.a = extra.a - n_jobs
+    if p.keyed then
+        K.less_company(n_jobs)
+    end
     n_in_packs = n_in_packs + n_jobs
     held[worker] = (held[worker] or 0) + n_jobs
     remembered[#remembered + 1] = ' ' .. fence .. '\0' .. entry
@@ -369,6 +372,9 @@ end
 local function throttle_all(list)
     if not gate then
         K.key_open(P, false)
+    end
+    if tonumber(call('HGET', P .. 'meta', 'xk') or 0) > 0 then
+        call('HSET', P .. 'meta', 'ka', 1) -- company.lua
     end
     for i = 1, #list do
         K.throttle(keyed and keyed[list[i][1]], list[i][2])

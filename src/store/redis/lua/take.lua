@@ -340,6 +340,12 @@ end
 
 -- The take of a queue with keys or limits: src/queue/limit.h. When nothing may run: when that changes by itself.
 local function take_turns(P, lane, levels, ghosts, meta)
+    local letters = match(levels, '%u*$')
+    levels = sub(levels, 1, #levels - #letters)
+    local apart = letters ~= '' and call('HGET', P .. 'meta', 'ka')
+    if apart and K.take_apart(P, letters, SLICE) == 0 then
+        call('HDEL', P .. 'meta', 'ka')
+    end
     ripen(P)
     local n_active = max(call('HLEN', P .. 'lease') - 1, 0) + tonumber(call('HGET', P .. 'meta', 'xa') or 0)
     local room, at = K.queue_room(n_active)
@@ -350,7 +356,13 @@ local function take_turns(P, lane, levels, ghosts, meta)
         gate.free_at, gate.dirty = gate.v + K.STRIDE, true
     end
     room = min(room, most)
-    if room > 0 then
+    if room > 0 and letters ~= '' and not apart then
+        n = take_free(P, lane, letters, 0, meta, room)
+        if gate.lim.n > 0 and n > 0 then
+            spend(gate.v, n)
+        end
+    end
+    if room > n then
         K.key_fetch(call('ZRANGE', P .. 'kring', 0, min(room, SLICE) - 1))
     end
     local heads = call('ZRANGE', P .. 'kring', 0, 1, 'WITHSCORES')

@@ -10,7 +10,7 @@ end
 local kinds = {jobs = 'hash', pack = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
                mark = 'hash', meta = 'hash', since = 'hash', said = 'hash', waits = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
                workers = 'zset', ttl = 'zset', dn = 'hash', dl = 'hash', di = 'hash', uf = 'hash', completed = 'list', ['in'] = 'list', idle = 'set',
-               key = 'hash', keys = 'hash', knames = 'zset', kring = 'zset', ktime = 'zset', kpark = 'zset', kaway = 'set'}
+               key = 'hash', keys = 'hash', knames = 'zset', kring = 'zset', ktime = 'zset', kpark = 'zset', kaway = 'set', co = 'hash'}
 
 local function op_types(keys, argv)
     begin()
@@ -20,7 +20,8 @@ local function op_types(keys, argv)
             found = found or is_foreign(prefix(keys[i]) .. name, kind)
         end
         for level = 0, 8 do
-            found = found or is_foreign(prefix(keys[i]) .. 'ready:' .. level, 'list')
+            found = found or is_foreign(prefix(keys[i]) .. 'ready:' .. level, 'list') or
+                is_foreign(prefix(keys[i]) .. 'ready:' .. sub('ABCDEFGHI', level + 1, level + 1), 'list')
         end
         if not found then
             check_format(call('HGET', keys[i], 'v'))
