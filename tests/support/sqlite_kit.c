@@ -134,6 +134,47 @@ size_t sk_check(struct lq_store *s)
     return n;
 }
 
+static sqlite3 *open_file(void)
+{
+    sqlite3 *h;
+    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
+    return h;
+}
+
+void sk_sql(const char *sql)
+{
+    sqlite3 *h = open_file();
+    assert_int_equal(sqlite3_exec(h, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+int64_t sk_ask_on(sqlite3 *h, const char *sql)
+{
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t v = sqlite3_column_int64(st, 0);
+    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+    return v;
+}
+
+int64_t sk_ask(const char *sql)
+{
+    sqlite3 *h = open_file();
+    int64_t v = sk_ask_on(h, sql);
+    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+    return v;
+}
+
+unsigned sk_draw(unsigned n)
+{
+    static uint32_t x = 2463534242U; /* xorshift (Marsaglia 2003) */
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return x % n;
+}
+
 size_t sk_size(const char *suffix)
 {
     char name[192];

@@ -54,6 +54,14 @@ uint64_t sk_count(struct lq_store *s, enum lade_state state);
 /* How many findings the store's own check has; each is printed. */
 size_t sk_check(struct lq_store *s);
 
+/* SQL on the file by a connection of its own, and the number in the first column of its first row, which there is. */
+void sk_sql(const char *sql);
+int64_t sk_ask(const char *sql);
+/* The same by an open connection. */
+int64_t sk_ask_on(sqlite3 *h, const char *sql);
+/* Below n; the same run of numbers in each process. */
+unsigned sk_draw(unsigned n);
+
 /* Bytes of path + suffix, 0 when it is not there. */
 size_t sk_size(const char *suffix);
 /*

@@ -8,7 +8,6 @@
 /* Dead jobs, n of each class, written as the store would write them. */
 static void bury(struct lq_store *s, int n)
 {
-    sqlite3 *h;
     char sql[1400];
     (void)snprintf(
         sql, sizeof(sql),
@@ -23,9 +22,7 @@ static void bury(struct lq_store *s, int n)
         "VALUES (1, %d, 1, 5, 0, 1, 4, 1, NULL, 0, 120);"
         "UPDATE queue SET dead = %d, ready = 0, next = %d; COMMIT",
         CLASSES, n, CLASSES * n, CLASSES, CLASSES * n, CLASSES * n, CLASSES * n + 10);
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(h, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+    sk_sql(sql);
     assert_int_equal(sk_check(s), 0);
 }
 

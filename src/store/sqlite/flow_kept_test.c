@@ -5,15 +5,6 @@
 
 #define BODY "\0014"
 
-static unsigned draw(unsigned n)
-{
-    static uint32_t x = 2463534242U; /* xorshift (Marsaglia 2003), always the same run */
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return x % n;
-}
-
 /* A flow of n nodes, each after one or two of those before it; the last one is on_failure when `handler`. */
 struct made {
     struct lq_flow flow;
@@ -28,22 +19,22 @@ static void make(struct made *m, const char *id, uint32_t n, bool handler, struc
                                .node = m->node,
                                .n = n,
                                .n_steps = handler ? n - 1 : n,
-                               .cancel_siblings = draw(4) == 0};
+                               .cancel_siblings = sk_draw(4) == 0};
     for (uint32_t i = 0; i < n; i++) {
         struct lq_flow_node *node = &m->node[i];
         *node = (struct lq_flow_node){.queue = "q",
                                       .kind = lb_slice_str("k"),
                                       .body = body,
                                       .level = LQ_LEVEL_DEFAULT,
-                                      .policy = (enum lade_flow_policy)(1 + draw(3)),
+                                      .policy = (enum lade_flow_policy)(1 + sk_draw(3)),
                                       .dep = m->dep[i],
                                       .next = m->next[i]};
         if (i >= m->flow.n_steps)
             node->policy = LADE_FLOW_WAIT; /* as the engine has it of on_failure */
         if (i == 0 || i >= m->flow.n_steps)
             continue;
-        for (uint32_t k = 0; k < 1 + draw(2); k++) {
-            uint32_t dep = draw(i);
+        for (uint32_t k = 0; k < 1 + sk_draw(2); k++) {
+            uint32_t dep = sk_draw(i);
             if (k == 1 && dep == m->dep[i][0])
                 break;
             m->dep[i][node->n_deps++] = dep;
@@ -58,15 +49,6 @@ static void put(struct lq_store *s, const char *id, uint32_t n, bool handler, st
     make(&m, id, n, handler, body);
     assert_int_equal(lq_flow_put(s, &m.flow, &sk.err), 0);
     assert_int_equal(m.flow.outcome, 0);
-}
-
-static int64_t read_int(sqlite3 *h, const char *sql)
-{
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
-    int64_t v = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
-    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
-    return v;
 }
 
 static void assert_bytes_are_in_file(sqlite3 *h, const char *sql, int64_t num, struct lb_slice is)
@@ -90,7 +72,7 @@ static void assert_flow_is_in_file(sqlite3 *h, const struct ls_sqlite_flow *f)
                    (long long)r->num, f->id, (long long)r->state, (long long)r->open,
                    (long long)r->failed, (long long)r->finished_ms, (long long)r->parts, r->results,
                    (long long)r->steps, (long long)r->nodes);
-    assert_int_equal(read_int(h, sql), 1);
+    assert_int_equal(sk_ask_on(h, sql), 1);
     for (size_t i = 0; i < f->n_parts; i++) {
         const struct ls_sqlite_part *p = f->part[i];
         int64_t num = r->num * LS_SQLITE_FLOW_SPAN + p->first;
@@ -115,7 +97,7 @@ static void assert_shelf_is_in_file(struct lq_store *s, sqlite3 *h)
         char sql[80];
         (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM flow WHERE state = %d", state);
         if (tx->n_flows[state] >= 0)
-            assert_int_equal(tx->n_flows[state], read_int(h, sql));
+            assert_int_equal(tx->n_flows[state], sk_ask_on(h, sql));
     }
 }
 
@@ -125,7 +107,7 @@ static void work(struct lq_store *s)
                                     LQ_TO_COMPLETED, LQ_TO_DEAD,      LQ_TO_CANCELLED,
                                     LQ_TO_RETRYING,  LQ_TO_GONE};
 
-    assert_true(sk_try_work(s, "w", 1 + draw(8), to[draw(8)]) >= 0);
+    assert_true(sk_try_work(s, "w", 1 + sk_draw(8), to[sk_draw(8)]) >= 0);
 }
 
 static void change_something(struct lq_store *s)
@@ -135,20 +117,20 @@ static void change_something(struct lq_store *s)
     char id[32];
     size_t n = 0;
     int64_t next = 0;
-    (void)snprintf(id, sizeof(id), "f%u", draw(10) < 4 ? serial : draw(serial + 1));
-    switch (draw(12)) {
+    (void)snprintf(id, sizeof(id), "f%u", sk_draw(10) < 4 ? serial : sk_draw(serial + 1));
+    switch (sk_draw(12)) {
     case 0:
     case 1:
         (void)snprintf(id, sizeof(id), "f%u", ++serial);
-        put(s, id, 2 + draw(draw(5) == 0 ? 90 : 12), draw(2) == 0, lb_slice_str(BODY));
+        put(s, id, 2 + sk_draw(sk_draw(5) == 0 ? 90 : 12), sk_draw(2) == 0, lb_slice_str(BODY));
         break;
     case 2:
         assert_true(s->ops->flow_act(s, lb_slice_str(id),
-                                     (enum lade_flow_verb)(LADE_FLOW_CANCEL + draw(2)),
+                                     (enum lade_flow_verb)(LADE_FLOW_CANCEL + sk_draw(2)),
                                      &sk.err) >= 0);
         break;
     case 3:
-        if (draw(4) == 0)
+        if (sk_draw(4) == 0)
             assert_true(s->ops->flow_act(s, lb_slice_str(id), LADE_FLOW_REMOVE, &sk.err) >= 0);
         break;
     case 4:
@@ -180,8 +162,8 @@ static void flows_kept_are_what_the_file_says(void **state)
             assert_int_equal(sk_check(s), 0);
     }
     assert_int_equal(sk_check(s), 0);
-    assert_true(read_int(h, "SELECT count(*) FROM flow WHERE state = 1") <= 5);
-    assert_true(read_int(h, "SELECT count(*) FROM flow WHERE state = 2") <= 7);
+    assert_true(sk_ask_on(h, "SELECT count(*) FROM flow WHERE state = 1") <= 5);
+    assert_true(sk_ask_on(h, "SELECT count(*) FROM flow WHERE state = 2") <= 7);
     assert_int_equal(sqlite3_close(h), SQLITE_OK);
     lq_store_close(s);
 }
@@ -192,7 +174,7 @@ static void handles_that_move_flows_in_turn_see_each_others_steps(void **state)
     struct lq_store *s[3] = {sk_open(), sk_open(), sk_open()};
     assert_int_equal(sk_try_join(s[0], "w", 3600000), 0);
     for (int i = 0; i < 600; i++) {
-        change_something(s[draw(3)]);
+        change_something(s[sk_draw(3)]);
         if (i % 40 == 0)
             assert_int_equal(sk_check(s[0]), 0);
     }
@@ -289,27 +271,19 @@ static void a_part_that_is_cut_is_told_not_followed(void **state)
     lb_buf_fini(&b);
 }
 
-static void damage(const char *sql)
-{
-    sqlite3 *h;
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(h, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(h), SQLITE_OK);
-}
-
 static void check_finds_what_is_wrong_with_parts_and_marks(void **state)
 {
     (void)state;
     struct lq_store *s = sk_open();
     put(s, "f", 6, false, lb_slice_str(BODY));
     assert_int_equal(sk_check(s), 0);
-    damage("UPDATE flow_mark SET data = x'0000'");
+    sk_sql("UPDATE flow_mark SET data = x'0000'");
     assert_int_equal(sk_check(s), 1);
-    damage("UPDATE flow_mark SET data = zeroblob(18)");
+    sk_sql("UPDATE flow_mark SET data = zeroblob(18)");
     assert_true(sk_check(s) > 0);
-    damage("DELETE FROM flow_part");
+    sk_sql("DELETE FROM flow_part");
     assert_int_equal(sk_check(s), 1);
-    damage("DELETE FROM flow; INSERT INTO flow_result VALUES (99, x'01')");
+    sk_sql("DELETE FROM flow; INSERT INTO flow_result VALUES (99, x'01')");
     assert_int_equal(sk_check(s), 2);
     lq_store_close(s);
 }

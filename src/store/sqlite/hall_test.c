@@ -7,15 +7,6 @@
 static const char *const lane = "q";
 static const struct lq_lanes lanes = {&lane, 1};
 
-static unsigned draw(unsigned n)
-{
-    static uint32_t x = 2463534242U; /* xorshift (Marsaglia 2003), always the same run */
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return x % n;
-}
-
 static void put(struct lq_store *s, const char *id, const char *key, int level)
 {
     struct lb_buf b;
@@ -32,18 +23,9 @@ static void put(struct lq_store *s, const char *id, const char *key, int level)
     lb_buf_fini(&b);
 }
 
-static int64_t in_hall(struct lq_store *s)
+static int64_t in_hall(void)
 {
-    (void)s;
-    sqlite3 *h;
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(h, "SELECT hall FROM queue", -1, &st, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
-    int64_t n = sqlite3_column_int64(st, 0);
-    (void)sqlite3_finalize(st);
-    (void)sqlite3_close(h);
-    return n;
+    return sk_ask("SELECT hall FROM queue");
 }
 
 /* However many processes put jobs of one key, there are no more of it in the hall than two turns. */
@@ -62,7 +44,7 @@ static void many_processes_bring_no_more_of_a_key(void **state)
         put(s, id, "A", 4);
         lq_store_close(s);
     }
-    assert_in_range(in_hall(first), LQ_TURN_JOBS, 2 * LQ_TURN_JOBS);
+    assert_in_range(in_hall(), LQ_TURN_JOBS, 2 * LQ_TURN_JOBS);
     assert_int_equal(sk_count(first, LADE_STATE_READY), 3 * LQ_TURN_JOBS + 20);
     assert_int_equal(sk_check(first), 0);
     lq_store_close(second);
@@ -80,12 +62,12 @@ static void processes_count_what_the_others_put(void **state)
         (void)snprintf(key, sizeof(key), "K%d", i % 100);
         put(s[i % 2], id, key, 4);
     }
-    assert_int_equal(in_hall(s[0]), 400);
+    assert_int_equal(in_hall(), 400);
     for (int i = 0; i < 100; i++) {
         (void)snprintf(id, sizeof(id), "x%d", i);
         put(s[i % 2], id, "K0", 4);
     }
-    assert_in_range(in_hall(s[0]), 400, 400 + 2 * LQ_TURN_JOBS);
+    assert_in_range(in_hall(), 400, 400 + 2 * LQ_TURN_JOBS);
     assert_int_equal(sk_check(s[0]), 0);
     lq_store_close(s[1]);
     lq_store_close(s[0]);
@@ -99,8 +81,8 @@ static void settle(struct lq_store *s, const struct lq_leased *j)
     struct lq_settle it = {.queue = "q",
                            .id = lb_slice_of(j->id),
                            .fence = j->fence,
-                           .delay_ms = (int64_t)draw(3),
-                           .to = ends[draw(LB_ARRAY_LEN(ends))]};
+                           .delay_ms = (int64_t)sk_draw(3),
+                           .to = ends[sk_draw(LB_ARRAY_LEN(ends))]};
     assert_int_equal(lq_settle_take(s, &it, 1, NULL, NULL, &sk.err), 0);
 }
 
@@ -108,9 +90,9 @@ static void act(struct lq_store *s, unsigned last)
 {
     char text[32];
     int outcome;
-    (void)snprintf(text, sizeof(text), "j%u", draw(last + 1));
+    (void)snprintf(text, sizeof(text), "j%u", sk_draw(last + 1));
     struct lb_slice id = lb_slice_str(text);
-    enum lade_job_verb verb = (enum lade_job_verb)draw(4);
+    enum lade_job_verb verb = (enum lade_job_verb)sk_draw(4);
     assert_true(s->ops->act(s, "q", verb, &id, 1, &outcome, &sk.err) >= 0);
 }
 
@@ -118,14 +100,14 @@ static void change_limits(struct lq_store *s)
 {
     static const struct lq_limit some[] = {
         {0}, {.concurrency = 2}, {.weight = 3}, {.order = LADE_KEY_ORDER_FIFO}};
-    const struct lq_limit *l = &some[draw(LB_ARRAY_LEN(some))];
+    const struct lq_limit *l = &some[sk_draw(LB_ARRAY_LEN(some))];
     char key[8];
-    (void)snprintf(key, sizeof(key), "K%u", draw(5));
-    if (draw(3) == 0) {
-        assert_int_equal(lq_key_pause(s, "q", lb_slice_str(key), draw(3) == 0, &sk.err), 0);
+    (void)snprintf(key, sizeof(key), "K%u", sk_draw(5));
+    if (sk_draw(3) == 0) {
+        assert_int_equal(lq_key_pause(s, "q", lb_slice_str(key), sk_draw(3) == 0, &sk.err), 0);
         return;
     }
-    enum lade_limit_scope scope = draw(4) == 0 ? LADE_LIMIT_KEYS : LADE_LIMIT_KEY;
+    enum lade_limit_scope scope = sk_draw(4) == 0 ? LADE_LIMIT_KEYS : LADE_LIMIT_KEY;
     assert_int_equal(lq_limit_set(s, "q", scope, lb_slice_str(key), l, &sk.err), 0);
 }
 
@@ -166,27 +148,27 @@ static void a_random_history_stays_sound(void **state)
     unsigned n_in_hall = 0;
     assert_int_equal(sk_try_join(s[0], "w", 36000000), 0);
     for (int step = 0; step < 600; step++) {
-        struct lq_store *one = s[draw(2)];
-        unsigned what = draw(100);
+        struct lq_store *one = s[sk_draw(2)];
+        unsigned what = sk_draw(100);
         steps++;
         if (what < 45) {
             char id[32], key[8];
             (void)snprintf(id, sizeof(id), "j%u", next++);
-            (void)snprintf(key, sizeof(key), "K%u", draw(4) ? draw(5) : 0);
-            put(one, id, key, draw(5) ? 4 : (int)draw(9));
+            (void)snprintf(key, sizeof(key), "K%u", sk_draw(4) ? sk_draw(5) : 0);
+            put(one, id, key, sk_draw(5) ? 4 : (int)sk_draw(9));
         } else if (what < 80) {
-            struct lq_take take = {.worker = "w", .lanes = lanes, .max = 1 + draw(20)};
+            struct lq_take take = {.worker = "w", .lanes = lanes, .max = 1 + sk_draw(20)};
             struct lq_leased_vec out = {0};
             assert_true(lq_settle_take(one, NULL, 0, &take, &out, &sk.err) >= 0);
             for (size_t i = 0; i < out.n; i++) {
-                if (draw(8))
+                if (sk_draw(8))
                     settle(one, &out.job[i]);
             }
             lb_arena_fini(&out.arena);
         } else if (what < 90) {
             act(one, next);
         } else if (what < 91) {
-            for (unsigned i = draw(3); i > 0; i--)
+            for (unsigned i = sk_draw(3); i > 0; i--)
                 change_limits(one);
         } else if (what < 93) {
             lift_limits(one);
@@ -200,7 +182,7 @@ static void a_random_history_stays_sound(void **state)
                 assert_true(one->ops->key_list(one, "q", &cursor, 3, &rows, &sk.err) >= 0);
             lb_arena_fini(&rows.arena);
         }
-        n_in_hall += in_hall(one) > 0;
+        n_in_hall += in_hall() > 0;
         if (step % 5 == 0)
             assert_int_equal(sk_check(one), 0);
     }
@@ -217,16 +199,16 @@ static void a_hall_opens_again_when_the_last_limit_is_gone(void **state)
     struct lq_store *s = sk_open();
     assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &l, &sk.err), 0);
     put(s, "one", "B", 4);
-    assert_int_equal(in_hall(s), 0);
+    assert_int_equal(in_hall(), 0);
     assert_int_equal(lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &none, &sk.err), 0);
     trim(s);
     for (int i = 0; i < 5; i++) {
         (void)snprintf(id, sizeof(id), "c%d", i);
         put(s, id, "C", 4);
     }
-    assert_int_equal(in_hall(s), 5);
+    assert_int_equal(in_hall(), 5);
     put(s, "two", "B", 4); /* behind its other one */
-    assert_int_equal(in_hall(s), 5);
+    assert_int_equal(in_hall(), 5);
     lq_store_close(s);
 }
 

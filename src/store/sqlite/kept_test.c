@@ -4,24 +4,6 @@
 static const char *const lane = "q";
 static const struct lq_lanes lanes = {&lane, 1};
 
-static unsigned draw(unsigned n)
-{
-    static uint32_t x = 2463534242U; /* xorshift (Marsaglia 2003), always the same run */
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return x % n;
-}
-
-static int64_t read_int(sqlite3 *h, const char *sql)
-{
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
-    int64_t v = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
-    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
-    return v;
-}
-
 static void assert_run_is_in_file(sqlite3 *h, const struct ls_sqlite_run *r)
 {
     char sql[400];
@@ -33,7 +15,7 @@ static void assert_run_is_in_file(sqlite3 *h, const struct ls_sqlite_run *r)
         (long long)r->job, (long long)r->n, (long long)r->queue, (long long)r->state,
         (long long)r->rank, (long long)r->pos, (long long)r->level, (long long)r->at_ms,
         (long long)r->worker, (long long)r->flags, (long long)r->reason);
-    assert_int_equal(read_int(h, sql), 1);
+    assert_int_equal(sk_ask_on(h, sql), 1);
 }
 
 /* Unless somebody else has written: then it is forgotten by the next begin, and says nothing now. */
@@ -48,12 +30,12 @@ static void assert_kept_is_in_file(struct lq_store *s, sqlite3 *h)
         char sql[200];
         (void)snprintf(sql, sizeof(sql), "SELECT next FROM queue WHERE num = %lld AND name = '%s'",
                        (long long)q->num, q->name);
-        assert_int_equal(read_int(h, sql), q->next);
+        assert_int_equal(sk_ask_on(h, sql), q->next);
     }
     if (tx->next_seq > 0)
-        assert_true(tx->next_seq > read_int(h, "SELECT max(seq) FROM job"));
+        assert_true(tx->next_seq > sk_ask_on(h, "SELECT max(seq) FROM job"));
     if (tx->locks == 0)
-        assert_int_equal(read_int(h, "SELECT count(*) FROM lock"), 0);
+        assert_int_equal(sk_ask_on(h, "SELECT count(*) FROM lock"), 0);
 }
 
 static void work_some(struct lq_store *s)
@@ -61,7 +43,7 @@ static void work_some(struct lq_store *s)
     static const enum lq_to to[] = {LQ_TO_COMPLETED, LQ_TO_COMPLETED, LQ_TO_RETRYING, LQ_TO_READY,
                                     LQ_TO_DEAD,      LQ_TO_CANCELLED, LQ_TO_GONE};
 
-    assert_true(sk_try_work(s, "w", 1 + draw(6), to[draw(7)]) >= 0);
+    assert_true(sk_try_work(s, "w", 1 + sk_draw(6), to[sk_draw(7)]) >= 0);
 }
 
 static void change_something(struct lq_store *s)
@@ -74,9 +56,9 @@ static void change_something(struct lq_store *s)
     size_t n = 0;
     int64_t next = 0;
     (void)snprintf(prefix, sizeof(prefix), "j%u-", serial++);
-    switch (draw(12)) {
+    switch (sk_draw(12)) {
     case 0:
-        assert_true(s->ops->purge(s, lane, purged[draw(4)], 1 + draw(4), &n, &sk.err) >= 0);
+        assert_true(s->ops->purge(s, lane, purged[sk_draw(4)], 1 + sk_draw(4), &n, &sk.err) >= 0);
         break;
     case 1:
         assert_true(s->ops->redrive(s, lane, 3, &n, &sk.err) >= 0);
@@ -95,7 +77,7 @@ static void change_something(struct lq_store *s)
     case 6:
     case 7:
     case 8:
-        sk_put(s, prefix, 1 + draw(5));
+        sk_put(s, prefix, 1 + sk_draw(5));
         break;
     default:
         work_some(s);
@@ -128,7 +110,7 @@ static void handles_that_write_in_turn_see_each_others_changes(void **state)
     assert_int_equal(sk_try_join(s[0], "w", 3600000), 0);
     sk_put(s[0], "first", 1);
     for (int i = 0; i < 1500; i++) {
-        change_something(s[draw(3)]);
+        change_something(s[sk_draw(3)]);
         if (i % 100 == 0)
             assert_int_equal(sk_check(s[0]), 0);
     }

@@ -64,15 +64,7 @@ static int act(struct lq_store *s, enum lade_job_verb verb, const char *id)
 
 static int64_t count_sheets(void)
 {
-    sqlite3 *h;
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(h, "SELECT count(*) FROM sheet", -1, &st, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
-    int64_t n = sqlite3_column_int64(st, 0);
-    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
-    assert_int_equal(sqlite3_close(h), SQLITE_OK);
-    return n;
+    return sk_ask("SELECT count(*) FROM sheet");
 }
 
 static struct lq_store *open_with_worker(void)
@@ -186,34 +178,22 @@ static void a_job_that_runs_again_has_no_result_and_then_a_new_one(void **state)
 static void a_sheet_without_its_jobs_is_found(void **state)
 {
     (void)state;
-    sqlite3 *h;
     struct lq_store *s = open_with_worker();
     complete(s, "a", 20, 64, 0);
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(h, "INSERT INTO sheet VALUES (1000000, 2, x'0000000000000000')",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    sk_sql("INSERT INTO sheet VALUES (1000000, 2, x'0000000000000000')");
     assert_int_equal(sk_check(s), 1);
-    assert_int_equal(
-        sqlite3_exec(h, "UPDATE sheet SET job = 3 WHERE job = 1000000", NULL, NULL, NULL),
-        SQLITE_OK);
+    sk_sql("UPDATE sheet SET job = 3 WHERE job = 1000000");
     assert_int_equal(sk_check(s), 1);
-    assert_int_equal(sqlite3_close(h), SQLITE_OK);
     lq_store_close(s);
 }
 
 static void a_sheet_that_is_cut_is_told(void **state)
 {
     (void)state;
-    sqlite3 *h;
     struct lq_row_vec rows = {0};
     struct lq_store *s = open_with_worker();
     complete(s, "a", 20, 64, 0);
-    assert_int_equal(sqlite3_open(sk.path, &h), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(h, "UPDATE sheet SET data = substr(data, 1, 90)", NULL, NULL, NULL),
-        SQLITE_OK);
-    assert_int_equal(sqlite3_close(h), SQLITE_OK);
+    sk_sql("UPDATE sheet SET data = substr(data, 1, 90)");
     lb_arena_init(&rows.arena);
     assert_int_equal(s->ops->get(s, lane, lb_slice_str("a19"), &rows, &sk.err), -LADE_EFORMAT);
     assert_non_null(strstr(sk.err.text, "a sheet of results is cut"));
