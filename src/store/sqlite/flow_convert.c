@@ -8,10 +8,9 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "store/sqlite/flow_pack.h"
 #include "store/sqlite/migrate.h"
-
-#define SPAN 16384
 
 enum statement { FLOWS, NODES, PART, MARK, RESULT, FLOW, N_STATEMENTS };
 
@@ -111,8 +110,8 @@ static int read_nodes(struct convert *c, int64_t num, int64_t nodes)
     c->marks = lb_arena_alloc(&c->arena, room * LS_SQLITE_MARK_BYTES);
     if (!c->node || !c->marks)
         return lb_fail_nomem(c->err, "open");
-    ls_sqlite_bind(c->st[NODES], 1, num * SPAN);
-    ls_sqlite_bind(c->st[NODES], 2, num * SPAN + nodes - 1);
+    ls_sqlite_bind(c->st[NODES], 1, num * LS_SQLITE_FLOW_SPAN);
+    ls_sqlite_bind(c->st[NODES], 2, num * LS_SQLITE_FLOW_SPAN + nodes - 1);
     int rc = 0, step;
     while (rc == 0 && (step = sqlite3_step(c->st[NODES])) != SQLITE_DONE)
         rc = step == SQLITE_ROW && (int64_t)c->n < nodes ? read_node(c) : fail(c);
@@ -137,11 +136,12 @@ static int write_flow(struct convert *c, int64_t num)
         ls_sqlite_part_pack(&c->part, &c->node[i], n);
         if (c->part.failed)
             return lb_fail_nomem(c->err, "open");
-        rc = write_row(c, PART, num * SPAN + i, lb_buf_slice(&c->part));
+        rc = write_row(c, PART, num * LS_SQLITE_FLOW_SPAN + i, lb_buf_slice(&c->part));
         if (rc == 0)
-            rc = write_row(c, MARK, num * SPAN + i,
+            rc = write_row(c, MARK, num * LS_SQLITE_FLOW_SPAN + i,
                            lb_slice(c->marks + LS_SQLITE_MARK_BYTES * (size_t)i,
                                     LS_SQLITE_MARK_BYTES * (size_t)n));
+        LB_FAULT("sqlite.flow.convert");
     }
     if (rc < 0)
         return rc;

@@ -14,7 +14,6 @@
 #include "store/sqlite/flow_pack.h"
 #include "store/sqlite/tx.h"
 
-#define LS_SQLITE_FLOW_SPAN   16384 /* numbers of nodes that each flow has for itself */
 #define LS_SQLITE_FLOWS_BYTES (16 << 20)
 
 /* Columns LS_SQLITE_FLOW but for the texts. */

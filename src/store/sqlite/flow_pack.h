@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "queue/flow_store.h"
 
+#define LS_SQLITE_FLOW_SPAN  16384 /* numbers of nodes that each flow has for itself */
 #define LS_SQLITE_PART_NODES 64
 #define LS_SQLITE_PART_BYTES (16 << 10)
 #define LS_SQLITE_MARK_BYTES 3

@@ -1,9 +1,11 @@
 #include "store/sqlite/migrate.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "queue/bound.h"
 #include "queue/flow_store.h"
 #include "queue/schedule_store.h"
@@ -465,6 +467,33 @@ static void a_long_workflow_of_schema_8_comes_in_several_parts(void **state)
     finish_long_workflow();
 }
 
+#ifdef LADE_FAULTS
+static int open_until(const char *fault)
+{
+    lb_fault_arm(fault);
+    lq_store_close(sk_open());
+    return 0;
+}
+
+/* Killed at any part of the conversion, the file is what it was, and the next open begins anew. */
+static void a_conversion_that_is_killed_has_changed_nothing(void **state)
+{
+    (void)state;
+    int rc = -SIGKILL, kills = 0;
+    make_long_workflow();
+    for (; rc == -SIGKILL; kills++) {
+        char fault[40];
+        assert_int_equal(sk_ask("PRAGMA user_version"), 8);
+        assert_int_equal(sk_ask("SELECT count(*) FROM flow_step NATURAL JOIN flow_node"), 300);
+        (void)snprintf(fault, sizeof(fault), "sqlite.flow.convert:%d:kill", kills + 1);
+        rc = sk_wait_child(sk_fork(open_until, fault));
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(kills - 1, sk_ask("SELECT parts FROM flow"));
+    finish_long_workflow();
+}
+#endif
+
 /* Jobs of keys that wait in an older file go on standing by themselves; others come to company when the first trim saw no limit. */
 static void a_file_from_before_company_is_taken_over(void **state)
 {
@@ -542,6 +571,9 @@ int main(void)
         SK_TEST(a_file_of_schema_5_is_brought_up_and_keeps_its_jobs),
         SK_TEST(a_workflow_of_schema_8_goes_on_where_it_was),
         SK_TEST(a_long_workflow_of_schema_8_comes_in_several_parts),
+#ifdef LADE_FAULTS
+        SK_TEST(a_conversion_that_is_killed_has_changed_nothing),
+#endif
         SK_TEST(a_file_from_before_company_is_taken_over),
         SK_TEST(each_schema_leads_to_the_same_tables),
     };
