@@ -312,8 +312,8 @@ void ls_memory_kept_put(struct ls_memory_home *h, struct ls_memory_queue *q,
 /* NULL when there is none, or its time is over. */
 const struct ls_memory_kept *ls_memory_kept_find(const struct ls_memory_queue *q,
                                                  struct lb_slice id, int64_t now_ms);
-/* That of a job that is there, from this very end; empty when there is none. */
-struct lb_slice ls_memory_kept_of(const struct ls_memory_job *j, int64_t now_ms);
+/* Of a job that is there: its own, or what was kept from this very end; empty when there is none. */
+struct lb_slice ls_memory_result_of(const struct ls_memory_job *j, int64_t now_ms);
 void ls_memory_kept_drop(struct ls_memory_queue *q, struct lb_slice id);
 /* Drops up to max whose time is over; true when some are left. */
 bool ls_memory_kept_trim(struct ls_memory_queue *q, int64_t now_ms, size_t max);

@@ -55,12 +55,11 @@ const struct ls_memory_kept *ls_memory_kept_find(const struct ls_memory_queue *q
     return k && k->by_end.key.major > now_ms ? k : NULL;
 }
 
-struct lb_slice ls_memory_kept_of(const struct ls_memory_job *j, int64_t now_ms)
+struct lb_slice ls_memory_result_of(const struct ls_memory_job *j, int64_t now_ms)
 {
-    const struct ls_memory_kept *k =
-        j->state == LADE_STATE_COMPLETED
-            ? ls_memory_kept_find(j->queue, lb_slice_str(j->id), now_ms)
-            : NULL;
+    if (j->result.n > 0 || j->state != LADE_STATE_COMPLETED)
+        return lb_slice_of(j->result);
+    const struct ls_memory_kept *k = ls_memory_kept_find(j->queue, lb_slice_str(j->id), now_ms);
     return k && k->at_ms == j->finished_ms ? k->bytes : (struct lb_slice){0};
 }
 

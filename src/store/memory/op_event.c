@@ -23,7 +23,7 @@ static struct lb_slice read_result(const struct ls_memory_queue *q, struct lb_sl
     out->outcome = LADE_WRONG_STATE;
     if (j->state != LADE_STATE_COMPLETED)
         return bytes;
-    bytes = j->result.n > 0 ? lb_slice_of(j->result) : ls_memory_kept_of(j, now_ms);
+    bytes = ls_memory_result_of(j, now_ms);
     out->outcome = bytes.n > 0 ? LADE_DONE : LADE_EMPTY;
     return bytes;
 }

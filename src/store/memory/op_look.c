@@ -104,8 +104,7 @@ static const char *name_owner(const struct ls_memory_job *j)
 bool ls_memory_row_copy(struct lb_arena *a, const struct ls_memory_job *j, int64_t now_ms,
                         struct lq_row *row)
 {
-    struct lb_slice result =
-        j->result.n > 0 ? lb_slice_of(j->result) : ls_memory_kept_of(j, now_ms);
+    struct lb_slice result = ls_memory_result_of(j, now_ms);
     *row = (struct lq_row){
         .queue = lb_arena_strdup(a, j->queue->name),
         .id = lb_arena_copy(a, j->id, strlen(j->id)),
