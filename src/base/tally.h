@@ -10,7 +10,7 @@
 
 #include "base/slice.h"
 
-#define LB_TALLY_MAX 65536 /* different ones, 1.5 MiB */
+#define LB_TALLY_MAX 65536 /* different ones: 2 MiB */
 
 struct lb_tally_slot {
     uint64_t hash; /* 0 = free */

@@ -12,27 +12,33 @@
 
 /* counting --------------------------------------------------------------------------------------------------------- */
 
+static void free_hall(struct ls_sqlite_hall *h)
+{
+    lb_tally_fini(&h->now);
+    lb_tally_fini(&h->before);
+    lb_free(h);
+}
+
+/* The queue's, which is the first of the list then. NULL when out of memory. */
 static struct ls_sqlite_hall *hall_of(struct ls_sqlite_tx *tx, int64_t queue)
 {
-    size_t n = 0;
-    struct ls_sqlite_hall **at = &tx->halls;
-    for (; *at; at = &(*at)->next, n++) {
-        if ((*at)->queue == queue)
-            return *at;
-        if (n + 1 == HALLS_MAX) { /* the one looked for least lately is the last */
-            lb_tally_fini(&(*at)->now);
-            lb_tally_fini(&(*at)->before);
-            lb_free(*at);
-            *at = NULL;
-            break;
-        }
+    size_t n = 1;
+    struct ls_sqlite_hall *h, **at = &tx->halls;
+    for (; (h = *at) && h->queue != queue && n < HALLS_MAX; n++)
+        at = &h->next;
+    if (h)
+        *at = h->next;
+    if (h && h->queue != queue) { /* the one looked for least lately */
+        free_hall(h);
+        h = NULL;
     }
-    struct ls_sqlite_hall *h = lb_calloc(1, sizeof(*h));
-    if (h) {
-        h->queue = queue;
-        h->next = tx->halls;
-        tx->halls = h;
-    }
+    if (!h)
+        h = lb_calloc(1, sizeof(*h));
+    if (!h)
+        return NULL;
+    h->queue = queue;
+    h->next = tx->halls;
+    tx->halls = h;
     return h;
 }
 
@@ -59,9 +65,7 @@ void ls_sqlite_halls_fini(struct ls_sqlite_tx *tx)
     while (tx->halls) {
         struct ls_sqlite_hall *h = tx->halls;
         tx->halls = h->next;
-        lb_tally_fini(&h->now);
-        lb_tally_fini(&h->before);
-        lb_free(h);
+        free_hall(h);
     }
 }
 
@@ -75,7 +79,7 @@ static void begin_to_count(struct ls_sqlite_hall *h, int64_t seen)
     h->stale = false;
 }
 
-/* Counts the jobs of a run. False: not known any more. */
+/* Counts the jobs of a run. What cannot be counted makes all unknown. */
 static int count_run(struct ls_sqlite_tx *tx, struct ls_sqlite_hall *h,
                      const struct ls_sqlite_run *r)
 {

@@ -16,7 +16,8 @@
  *
  * How many a key has in the hall is counted in memory (struct ls_sqlite_hall), from what was put through this connection and what others
  * put meanwhile. A process that does not know begins to count when the hall has no more than LQ_TURN_JOBS, so a key has at
- * most twice that many there, however many processes put.
+ * most twice that many there, however many processes put. Of 32 queues at a time, those looked for last; two tables of each, of 2 MiB
+ * at most (base/tally.h).
  */
 #ifndef LADE_SQLITE_HALL_H
 #define LADE_SQLITE_HALL_H

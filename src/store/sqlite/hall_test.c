@@ -7,13 +7,14 @@
 static const char *const lane = "q";
 static const struct lq_lanes lanes = {&lane, 1};
 
-static void put(struct lq_store *s, const char *id, const char *key, int level)
+static void put_to(struct lq_store *s, const char *queue, const char *id, const char *key,
+                   int level)
 {
     struct lb_buf b;
     lade_job_spec spec = {.kind = "k", .priority = 4 - level, .key = {key, strlen(key)}};
     lb_buf_init(&b);
     lq_job_encode(&b, &spec, 1700000000000);
-    struct lq_put it = {.queue = "q",
+    struct lq_put it = {.queue = queue,
                         .id = lb_slice_str(id),
                         .body = lb_buf_slice(&b),
                         .level = level,
@@ -21,6 +22,11 @@ static void put(struct lq_store *s, const char *id, const char *key, int level)
     assert_int_equal(lq_put(s, &it, 1, &sk.err), 0);
     assert_int_equal(it.outcome, 0);
     lb_buf_fini(&b);
+}
+
+static void put(struct lq_store *s, const char *id, const char *key, int level)
+{
+    put_to(s, lane, id, key, level);
 }
 
 static int64_t in_hall(void)
@@ -212,6 +218,22 @@ static void a_hall_opens_again_when_the_last_limit_is_gone(void **state)
     lq_store_close(s);
 }
 
+/* Of more queues than are counted at a time those go that were not used for longest. */
+static void a_hall_in_use_is_counted_on_however_many_queues_come(void **state)
+{
+    (void)state;
+    char id[32], queue[32];
+    struct lq_store *s = sk_open();
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(id, sizeof(id), "j%d", i);
+        (void)snprintf(queue, sizeof(queue), "other%d", i);
+        put(s, id, id, 4);
+        put_to(s, queue, id, "A", 4);
+    }
+    assert_int_equal(in_hall(), 100);
+    lq_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +241,7 @@ int main(void)
         SK_TEST(processes_count_what_the_others_put),
         SK_TEST(a_random_history_stays_sound),
         SK_TEST(a_hall_opens_again_when_the_last_limit_is_gone),
+        SK_TEST(a_hall_in_use_is_counted_on_however_many_queues_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
