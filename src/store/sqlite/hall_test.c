@@ -1,6 +1,8 @@
 /* hall_test.c - jobs of keys in company, as more than one process puts them, and a random history with a check behind each step */
 #include "store/sqlite/hall.h"
 
+#include <errno.h>
+
 #include "queue/job.h"
 #include "support/sqlite_kit.h"
 
@@ -234,6 +236,54 @@ static void a_hall_in_use_is_counted_on_however_many_queues_come(void **state)
     lq_store_close(s);
 }
 
+/* Lists keys, which cannot be written down while another process holds the write lock. */
+struct listing {
+    struct lq_store *s;
+    int rc;
+    _Atomic bool done;
+};
+
+static void list_keys(void *arg)
+{
+    struct listing *l = arg;
+    struct lq_key_row_vec rows = {0};
+    lade_cursor cursor = {0};
+    l->rc = l->s->ops->key_list(l->s, lane, &cursor, 3, &rows, &sk.err);
+    l->done = true;
+    lb_arena_fini(&rows.arena);
+}
+
+static void a_listing_that_cannot_write_leaves_the_lock_to_other_readers(void **state)
+{
+    (void)state;
+    (void)snprintf(sk.url, sizeof(sk.url), "sqlite:%s?busy_timeout=1000", sk.path);
+    struct listing l = {.s = sk_open()};
+    struct ls_sqlite *ss = ls_sqlite_of(l.s);
+    struct lr_thread thread = {0};
+    sqlite3 *other;
+    bool led = false;
+    put(l.s, "a", "A", 4);
+    assert_int_equal(sqlite3_open(sk.path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(lr_thread_start(&thread, "list", list_keys, &l), 0);
+    while (!led && !l.done) {
+        lr_mutex_lock(&ss->writer.lock);
+        led = ss->writer.led; /* it tries to write */
+        lr_mutex_unlock(&ss->writer.lock);
+        lr_sleep_until(lb_deadline_in(LADE_MILLISECOND));
+    }
+    lr_mutex_lock(&ss->read_lock);
+    lr_thread_join(&thread);
+    assert_int_equal(l.rc, -LADE_EBUSY);
+    assert_int_equal(pthread_mutex_trylock(&ss->read_lock.os), EBUSY);
+    lr_mutex_unlock(&ss->read_lock);
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    list_keys(&l);
+    assert_int_equal(l.rc, 0);
+    lq_store_close(l.s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +292,7 @@ int main(void)
         SK_TEST(a_random_history_stays_sound),
         SK_TEST(a_hall_opens_again_when_the_last_limit_is_gone),
         SK_TEST(a_hall_in_use_is_counted_on_however_many_queues_come),
+        SK_TEST(a_listing_that_cannot_write_leaves_the_lock_to_other_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

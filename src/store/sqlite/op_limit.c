@@ -24,11 +24,11 @@ static int part(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q)
 }
 
 /* An op that begins with that, until all is apart. */
-static int write_apart(struct lq_store *s, const struct ls_sqlite_op *op, lade_err *err)
+static int write_apart(struct ls_sqlite *s, const struct ls_sqlite_op *op, lade_err *err)
 {
     int rc;
     do
-        rc = ls_sqlite_write(ls_sqlite_of(s), op, err);
+        rc = ls_sqlite_write(s, op, err);
     while (rc == LADE_MORE);
     return rc;
 }
@@ -87,7 +87,7 @@ int ls_sqlite_limit_set(struct lq_store *s, const char *queue, enum lade_limit_s
     struct change c = {.queue = queue, .scope = scope, .key = key, .limit = limit};
     struct ls_sqlite_op op = {
         .name = "limit", .point = "sqlite.limit.commit", .run = run_limit, .arg = &c, .jobs = 1};
-    return write_apart(s, &op, err);
+    return write_apart(ls_sqlite_of(s), &op, err);
 }
 
 static int run_pause(struct ls_sqlite_tx *tx, void *arg)
@@ -122,7 +122,7 @@ int ls_sqlite_key_pause(struct lq_store *s, const char *queue, struct lb_slice k
                               .run = run_pause,
                               .arg = &c,
                               .jobs = 1};
-    return write_apart(s, &op, err);
+    return write_apart(ls_sqlite_of(s), &op, err);
 }
 
 int ls_sqlite_throttle(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, int64_t key,
@@ -342,7 +342,10 @@ static int is_apart(struct ls_sqlite_tx *tx, const char *queue, bool *apart)
     return rc;
 }
 
-/* Begins to read keys of the queue. What jobs in company have of them is written down first; meanwhile none come to the hall. */
+/*
+ * Begins to read keys of the queue, which after a failure is left again. What jobs in company have of them is written down first; meanwhile
+ * none come to the hall.
+ */
 static int enter(struct ls_sqlite *ss, struct ls_sqlite_tx *tx, const char *queue, lade_err *err)
 {
     struct ls_sqlite_op op = {.name = "key",
@@ -355,12 +358,11 @@ static int enter(struct ls_sqlite *ss, struct ls_sqlite_tx *tx, const char *queu
         int rc = ls_sqlite_read_enter(ss, tx, "key", err);
         if (rc == 0)
             rc = is_apart(tx, queue, &apart);
-        if (rc < 0 || apart)
-            return rc;
-        rc = ls_sqlite_read_leave(ss, tx, 0);
-        do
-            rc = rc < 0 ? rc : ls_sqlite_write(ss, &op, err);
-        while (rc == LADE_MORE);
+        if (rc == 0 && apart)
+            return 0;
+        rc = ls_sqlite_read_leave(ss, tx, rc);
+        if (rc == 0)
+            rc = write_apart(ss, &op, err);
         if (rc < 0)
             return rc;
     }
@@ -376,8 +378,9 @@ int ls_sqlite_key_list(struct lq_store *s, const char *queue, lade_cursor *curso
     size_t before = out->n;
     l.key = lb_slice(after, lq_key_of_cursor(cursor, after));
     int rc = enter(ss, &tx, queue, err);
-    if (rc == 0)
-        rc = read_page(&tx, &l, cursor);
+    if (rc < 0)
+        return rc;
+    rc = read_page(&tx, &l, cursor);
     if (rc < 0)
         out->n = before;
     else
@@ -405,8 +408,9 @@ int ls_sqlite_key_show(struct lq_store *s, const char *queue, struct lb_slice ke
     struct ls_sqlite_tx tx;
     size_t before = out->n;
     int rc = enter(ss, &tx, queue, err);
-    if (rc == 0)
-        rc = read_key(&tx, &l);
+    if (rc < 0)
+        return rc;
+    rc = read_key(&tx, &l);
     if (rc != 0)
         out->n = before;
     return ls_sqlite_read_leave(ss, &tx, rc);
