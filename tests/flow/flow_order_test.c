@@ -153,7 +153,7 @@ static void strict_order_serves_a_later_queue_only_while_the_earlier_are_empty(v
         assert_string_equal(seen.queue[i], i < 20 ? "high" : "low");
 }
 
-/* chronos 35, 36 */
+/* How many of n that were seen, from one on, are of the queue. */
 static int count_queue(const char *name, int from, int n)
 {
     int found = 0;
@@ -443,7 +443,6 @@ static bool is_quiet(struct lade_worker *w)
     return quiet;
 }
 
-/* chasqui 52 */
 /* chasqui 52 */
 static void quiet_worker_finishes_and_takes_no_more(void **state)
 {
