@@ -114,8 +114,8 @@ void cli_help_all(void)
         print_line(cli_commands[i]);
     (void)printf(
         "\nShort: lade enqueue = job enqueue, lade work = worker run.\n"
-        "Aliases: task = job, dlq = dead, workflow = flow, list = ls, inspect = show, run = retry, archive = "
-        "kill.\n\nGlobal options:\n");
+        "Aliases: task = job, dlq = dead, workflow = flow, cron = schedule, list = ls, inspect = show,\n"
+        "         run = retry, archive = kill.\n\nGlobal options:\n");
     for (size_t i = 0; i < cli_n_globals; i++)
         print_option(&cli_globals[i]);
     (void)printf("\nExit: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or duplicate,\n"
