@@ -307,6 +307,7 @@ static void step_without_result_is_a_hole(void **state)
     assert_result(f, id, 2, "cb(-,b())");
 }
 
+/* chronos 46 */
 static void result_over_a_mebibyte_is_refused_and_may_end_the_step(void **state)
 {
     struct ts_fix *f = *state;
