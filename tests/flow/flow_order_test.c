@@ -482,6 +482,9 @@ static void a_paused_worker_takes_no_more_and_goes_on_at_once_when_it_is_resumed
         lade_worker_pause(f->local.w);
         assert_true(TS_UNTIL(TS_SOON, is_quiet(f->local.w)));
         enqueue_n(f, "default", round == 1 ? "a" : round == 2 ? "b" : "c", 20);
+        ts_nap_ms(100); /* one that takes all the same would have by now */
+        assert_int_equal(count_seen(), 1 + 20 * (round - 1));
+        assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 20);
         lade_worker_resume(
             f->local.w); /* which wakes it: nothing else would before its next look */
         assert_true(TS_UNTIL(TS_SOON, count_seen() == 1 + 20 * round));

@@ -217,6 +217,11 @@ static void an_event_that_cannot_be_written_fails_no_job(void **state)
     sk_sql("CREATE TRIGGER spoiler BEFORE INSERT ON event BEGIN SELECT raise(ABORT, 'no'); END");
     sk_put(s, "a", 3);
     assert_int_equal(sk_count(s, LADE_STATE_READY), 3);
+    assert_int_equal(sk_try_join(s, "w", 60000), 0);
+    assert_int_equal(sk_try_work(s, "w", 2, LQ_TO_COMPLETED), 2);
+    assert_int_equal(sk_try_work(s, "w", 1, LQ_TO_DEAD), 1);
+    assert_int_equal(sk_count(s, LADE_STATE_COMPLETED), 2);
+    assert_int_equal(sk_count(s, LADE_STATE_DEAD), 1);
     assert_int_equal(sk_check(s), 0);
     sk_sql("DROP TRIGGER spoiler");
     sk_put(s, "b", 3);
