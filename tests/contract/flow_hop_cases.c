@@ -176,6 +176,30 @@ static void no_completed_step_is_kept_when_none_shall_be(void **state)
     assert_int_equal(ct_info("q").total_completed, 3);
 }
 
+/* C-085; of a queue that is there already, so that a store may keep the flows in a form that is shorter. */
+static void known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept(void **state)
+{
+    (void)state;
+    static const char *const again[] = {"q q<0", "q q q", "q p<0"};
+    char fresh[LB_ULID_LEN + 1];
+    ct_join("w", "q");
+    fl_add("before", "q q<0");
+    fl_add("f", "q q<0");
+    for (size_t i = 0; i < LB_ARRAY_LEN(again); i++) {
+        lb_ulid(fresh, ct_now() * LADE_MILLISECOND + (int64_t)i);
+        struct lq_flow f = fl_draw(fresh, "q q<0");
+        f.fresh = true;
+        assert_int_equal(fl_put(f), LADE_DONE);
+        assert_int_equal(fl_put(fl_draw(fresh, again[i])), LADE_DUPLICATE);
+        assert_int_equal(fl_put(fl_draw("f", again[i])), LADE_DUPLICATE);
+        ct_step(2);
+    }
+    EXPECT(0, lq_events_set(ct.s, "q", 100, &ct.err));
+    assert_int_equal(fl_put(fl_draw("f", "q q<0")), LADE_DUPLICATE);
+    assert_int_equal(ct_info("q").total_enqueued, 2 + LB_ARRAY_LEN(again));
+    assert_int_equal(ct_take("w", "q", 9), 2 + LB_ARRAY_LEN(again));
+}
+
 /* A store need not look for such ids, and may put these flows by a shorter way. */
 static void flows_of_fresh_ids_are_there_at_once(void **state)
 {
@@ -236,6 +260,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(members_settled_one_by_one_and_together_are_followed_once),
     CT_TEST(completed_steps_are_kept_up_to_their_number),
     CT_TEST(no_completed_step_is_kept_when_none_shall_be),
+    CT_TEST(known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept),
     CT_TEST(flows_of_fresh_ids_are_there_at_once),
     CT_TEST(queue_of_ended_flows_alone_can_be_forgotten),
 };

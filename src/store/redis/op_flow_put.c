@@ -55,7 +55,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     for (uint32_t i = 0; i < f->n_steps; i++)
         open += f->node[i].n_next == 0;
     struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 11 + 3 * (size_t)f->n);
+        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 12 + 3 * (size_t)f->n);
     ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
     ls_redis_arg_str(cmd, fc->s->client);
     ls_redis_arg_u64(cmd, fc->seq);
@@ -67,6 +67,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     ls_redis_arg_u64(cmd, f->n);
     ls_redis_arg_u64(cmd, f->n_steps);
     ls_redis_arg_u64(cmd, open);
+    ls_redis_arg_int(cmd, f->fresh);
     for (uint32_t i = 0; i < f->n; i++) {
         for (size_t k = 0; k < 3; k++)
             ls_redis_arg_slice(cmd, fc->arg[3 * i + k]);
