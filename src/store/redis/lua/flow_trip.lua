@@ -241,13 +241,13 @@ local function take_rest(keys, argv, take_at)
     for i = 1, n do
         leased[i] = {HOPPED, fence, first[i]}
     end
-    if ask[4] == '1' then
+    if h.is_more and n < tonumber(ask[2]) then
+        ask[2], ask[3] = tostring(ask[2] - n), '0'
+        taken = ops.take(keys, ask, {fence = fence, known = first})
+    elseif ask[4] == '1' then -- it may have been rung for a step that was left behind
         call('SREM', P .. 'idle', ask[1])
         call('DEL', P .. 'bell:' .. ask[1])
-    end
-    if h.is_more and n < tonumber(ask[2]) then
-        ask[2], ask[3], ask[4] = tostring(ask[2] - n), '0', '0'
-        taken = ops.take(keys, ask, {fence = fence, known = first})
+        ops.pass_the_bell(P)
     end
     for i = 1, n do
         taken[#taken + 1] = leased[i]
