@@ -233,6 +233,27 @@ static void known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept(void **sta
     assert_int_equal(ct_take("w", "q", 9), 2 + LB_ARRAY_LEN(again));
 }
 
+/* One of a fresh id, which may wait in an inbox, and behind it one that takes another way. */
+static void groups_of_fresh_and_of_given_ids_are_all_counted(void **state)
+{
+    (void)state;
+    char fresh[LB_ULID_LEN + 1];
+    ct_join("w", "q");
+    fl_add("before", "q");
+    fl_add("f", "q q q<0,1");
+    for (int i = 0; i < 3; i++) {
+        lb_ulid(fresh, ct_now() * LADE_MILLISECOND + i);
+        struct lq_flow g = fl_draw(fresh, "q q q<0,1");
+        g.fresh = true;
+        assert_int_equal(fl_put(g), LADE_DONE);
+        fl_add(ct_format("f%d", i), "q q q<0,1");
+        assert_int_equal(ct_count("q", LADE_STATE_READY), 1 + 2 + 4 * (i + 1));
+        ct_step(2);
+    }
+    assert_int_equal(ct_info("q").total_enqueued, 15);
+    assert_int_equal(ct_take("w", "q", 20), 15);
+}
+
 /* A store need not look for such ids, and may put these flows by a shorter way. */
 static void flows_of_fresh_ids_are_there_at_once(void **state)
 {
@@ -295,6 +316,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(no_completed_step_is_kept_when_none_shall_be),
     CT_TEST(settle_and_take_of_steps_passes_on_a_ring),
     CT_TEST(known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept),
+    CT_TEST(groups_of_fresh_and_of_given_ids_are_all_counted),
     CT_TEST(flows_of_fresh_ids_are_there_at_once),
     CT_TEST(queue_of_ended_flows_alone_can_be_forgotten),
 };

@@ -29,7 +29,8 @@ local function op_fold_put(keys, argv)
     local drained, levels = 0, meta[2] or ''
     if call('LLEN', P .. 'in') > 1 then
         drained, levels = drain(P, levels)
-        meta[5] = call('HGET', keys[2], 'enqueued')
+        local counted = call('HMGET', keys[2], 'enqueued', 'xr')
+        meta[5], meta[6] = counted[1], counted[2]
     end
     add_levels(P, levels, {[level] = true})
     local last = call('ZRANGE', ns .. 'flows', -1, -1, 'WITHSCORES')[2]
