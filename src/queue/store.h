@@ -161,7 +161,7 @@ struct lq_take {
     const char *worker; /* incarnation, registered by renew */
     struct lq_lanes lanes;
     size_t max;
-    /* When nothing was there: register the worker so that wait() returns when something may be. */
+    /* When nothing was there: register the worker so that wait() returns when something may be. Any take ends what was before. */
     bool register_idle;
 };
 

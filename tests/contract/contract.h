@@ -90,6 +90,8 @@ void ct_join(const char *worker, const char *lanes);
 void ct_die(const char *worker, const char *lanes);
 
 struct lq_take ct_asking(const char *worker, const char *lanes, size_t max);
+/* Takes one, and is registered as idle when there is none: how many there were. */
+size_t ct_look_idle(const char *worker, const char *lanes);
 /* Takes into ct.got, emptied first; the number taken. */
 size_t ct_take(const char *worker, const char *lanes, size_t max);
 /* The same for reclaim, which may be EMPTY. */

@@ -251,6 +251,17 @@ struct lq_take ct_asking(const char *worker, const char *lanes, size_t max)
     return (struct lq_take){.worker = worker, .lanes = ct_lanes(lanes), .max = max};
 }
 
+size_t ct_look_idle(const char *worker, const char *lanes)
+{
+    struct lq_take take = ct_asking(worker, lanes, 1);
+    struct lq_leased_vec found = {0};
+    take.register_idle = true;
+    EXPECT(0, lq_settle_take(ct.s, NULL, 0, &take, &found, &ct.err));
+    size_t n = found.n;
+    lb_arena_fini(&found.arena);
+    return n;
+}
+
 static void empty_got(void)
 {
     lb_arena_reset(&ct.got.arena);

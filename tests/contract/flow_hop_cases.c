@@ -176,6 +176,84 @@ static void no_completed_step_is_kept_when_none_shall_be(void **state)
     assert_int_equal(ct_info("q").total_completed, 3);
 }
 
+/* Who waited for more while it held steps may have been rung for the next of them, which then stays behind. */
+static void settle_and_take_of_steps_passes_on_a_ring(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    ct_join("v", "q");
+    fl_add("before", "q");
+    fl_end("q", "before~0", LQ_TO_COMPLETED);
+    for (int round = 0; round < 12; round++) { /* either of the two may be rung first */
+        struct lq_settle it[2];
+        fl_add(ct_format("f%d", round), "q q<0");
+        fl_add(ct_format("g%d", round), "q q<0");
+        assert_int_equal(ct_take("w", "q", 2), 2);
+        for (size_t i = 0; i < 2; i++) {
+            it[i] = ct_settling("q", &ct.got.job[i], LQ_TO_COMPLETED);
+            it[i].id = lb_slice_of(lb_arena_copy(&ct.arena, it[i].id.p, it[i].id.n));
+        }
+        assert_int_equal(ct_look_idle("w", "q") + ct_look_idle("v", "q"), 0);
+        struct lq_take take = ct_asking("w", "q", 1);
+        ct.got.n = 0;
+        EXPECT(0, lq_settle_take(ct.s, it, 2, &take, &ct.got, &ct.err));
+        assert_int_equal(ct.got.n, 1);
+        struct lq_leased held = ct.got.job[0];
+        held.id = lb_arena_copy(&ct.arena, held.id.p, held.id.n);
+        EXPECT(0, ct.s->ops->wait(ct.s, "v", ct_lanes("q"), lb_deadline_in(20 * LADE_SECOND),
+                                  &ct.err));
+        assert_int_equal(ct_take("v", "q", 9), 1);
+        struct lq_leased other = ct.got.job[0];
+        assert_int_equal(fl_settle("q", &other, LQ_TO_COMPLETED), LADE_DONE);
+        assert_int_equal(fl_settle("q", &held, LQ_TO_COMPLETED), LADE_DONE);
+    }
+}
+
+/* C-085; of a queue that is there already, so that a store may keep the flows in a form that is shorter. */
+static void known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept(void **state)
+{
+    (void)state;
+    static const char *const again[] = {"q q<0", "q q q", "q p<0"};
+    char fresh[LB_ULID_LEN + 1];
+    ct_join("w", "q");
+    fl_add("before", "q q<0");
+    fl_add("f", "q q<0");
+    for (size_t i = 0; i < LB_ARRAY_LEN(again); i++) {
+        lb_ulid(fresh, ct_now() * LADE_MILLISECOND + (int64_t)i);
+        struct lq_flow f = fl_draw(fresh, "q q<0");
+        f.fresh = true;
+        assert_int_equal(fl_put(f), LADE_DONE);
+        assert_int_equal(fl_put(fl_draw(fresh, again[i])), LADE_DUPLICATE);
+        assert_int_equal(fl_put(fl_draw("f", again[i])), LADE_DUPLICATE);
+        ct_step(2);
+    }
+    EXPECT(0, lq_events_set(ct.s, "q", 100, &ct.err));
+    assert_int_equal(fl_put(fl_draw("f", "q q<0")), LADE_DUPLICATE);
+    assert_int_equal(ct_info("q").total_enqueued, 2 + LB_ARRAY_LEN(again));
+    assert_int_equal(ct_take("w", "q", 9), 2 + LB_ARRAY_LEN(again));
+}
+
+/* One of a fresh id, which may wait in an inbox, and behind it one that takes another way. */
+static void groups_of_fresh_and_of_given_ids_are_all_counted(void **state)
+{
+    (void)state;
+    char fresh[LB_ULID_LEN + 1];
+    ct_join("w", "q");
+    fl_add("before", "q");
+    fl_add("f", "q q q<0,1");
+    for (int i = 0; i < 3; i++) {
+        lb_ulid(fresh, ct_now() * LADE_MILLISECOND + i);
+        struct lq_flow g = fl_draw(fresh, "q q q<0,1");
+        g.fresh = true;
+        assert_int_equal(fl_put(g), LADE_DONE);
+        fl_add(ct_format("f%d", i), "q q q<0,1");
+        assert_int_equal(ct_count("q", LADE_STATE_READY), 1 + 2 + 4 * (i + 1));
+        ct_step(2);
+    }
+    assert_int_equal(ct_info("q").total_enqueued, 15);
+    assert_int_equal(ct_take("w", "q", 20), 15);
+}
+
 /* A store need not look for such ids, and may put these flows by a shorter way. */
 static void flows_of_fresh_ids_are_there_at_once(void **state)
 {
@@ -236,6 +314,9 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(members_settled_one_by_one_and_together_are_followed_once),
     CT_TEST(completed_steps_are_kept_up_to_their_number),
     CT_TEST(no_completed_step_is_kept_when_none_shall_be),
+    CT_TEST(settle_and_take_of_steps_passes_on_a_ring),
+    CT_TEST(known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept),
+    CT_TEST(groups_of_fresh_and_of_given_ids_are_all_counted),
     CT_TEST(flows_of_fresh_ids_are_there_at_once),
     CT_TEST(queue_of_ended_flows_alone_can_be_forgotten),
 };

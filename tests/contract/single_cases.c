@@ -150,11 +150,7 @@ static void singles_can_be_changed(void **state)
 
 static void find_nothing(const char *worker)
 {
-    struct lq_take take = ct_asking(worker, "q", 1);
-    take.register_idle = true;
-    ct.got.n = 0;
-    EXPECT(0, lq_settle_take(ct.s, NULL, 0, &take, &ct.got, &ct.err));
-    assert_int_equal(ct.got.n, 0);
+    assert_int_equal(ct_look_idle(worker, "q"), 0);
 }
 
 static void assert_wakes(const char *worker, bool wakes)

@@ -8,21 +8,9 @@
 
 #define LONG (60 * LADE_SECOND)
 
-/* Takes, and is registered as idle when there is nothing: how many jobs there were. */
-static size_t look_idle(const char *worker, const char *lanes)
-{
-    struct lq_take take = ct_asking(worker, lanes, 1);
-    struct lq_leased_vec none = {0};
-    take.register_idle = true;
-    EXPECT(0, lq_settle_take(ct.s, NULL, 0, &take, &none, &ct.err));
-    size_t n = none.n;
-    lb_arena_fini(&none.arena);
-    return n;
-}
-
 static void find_nothing(const char *worker, const char *lanes)
 {
-    assert_int_equal(look_idle(worker, lanes), 0);
+    assert_int_equal(ct_look_idle(worker, lanes), 0);
 }
 
 /* The wait returns long before LONG. */
@@ -145,7 +133,7 @@ static void promote_wakes_an_idle_worker(void **state)
         delay *= 2;
         ct_join("w", queue);
         ct_add_in(queue, "a", delay);
-    } while (look_idle("w", queue) > 0 && delay < CT_HOUR);
+    } while (ct_look_idle("w", queue) > 0 && delay < CT_HOUR);
     ct_step(delay + 5);
     EXPECT(0, lq_promote(ct.s, ct_lanes(queue), 10, &n, &next, &ct.err));
     assert_int_equal(n, 1);

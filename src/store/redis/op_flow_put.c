@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "queue/flow_store.h"
+#include "store/redis/inbox.h"
 #include "store/redis/packs.h"
 #include "store/redis/store_inner.h"
 
@@ -55,7 +56,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     for (uint32_t i = 0; i < f->n_steps; i++)
         open += f->node[i].n_next == 0;
     struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 11 + 3 * (size_t)f->n);
+        ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 12 + 3 * (size_t)f->n);
     ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
     ls_redis_arg_str(cmd, fc->s->client);
     ls_redis_arg_u64(cmd, fc->seq);
@@ -67,6 +68,7 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     ls_redis_arg_u64(cmd, f->n);
     ls_redis_arg_u64(cmd, f->n_steps);
     ls_redis_arg_u64(cmd, open);
+    ls_redis_arg_int(cmd, f->fresh);
     for (uint32_t i = 0; i < f->n; i++) {
         for (size_t k = 0; k < 3; k++)
             ls_redis_arg_slice(cmd, fc->arg[3 * i + k]);
@@ -241,38 +243,22 @@ static void note_folding(struct ls_redis_store *s, const char *queue)
 static void encode_inbox(struct ls_redis_conn *c, const struct put_call *fc)
 {
     const struct lq_flow *f = fc->flow;
-    const char *ns = fc->s->base.config.ns, *queue = f->node[0].queue;
+    const char *queue = f->node[0].queue;
     char text[LADE_ID_MAX + 2 * LADE_NAME_MAX + 64];
     struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
     ls_redis_arg_str(cmd, "SADD");
-    ls_redis_key_ns(cmd, ns, "flowin");
+    ls_redis_key_ns(cmd, fc->s->base.config.ns, "flowin");
     ls_redis_arg_str(cmd, queue);
     ls_redis_cmd_end(cmd);
-    cmd = ls_redis_conn_begin(c, 5);
-    ls_redis_arg_str(cmd, "RPUSHX");
-    ls_redis_key(cmd, ns, queue, "in");
-    int n = snprintf(text, sizeof(text), "+%s%" PRIu64, fc->s->client, fc->seq);
-    ls_redis_arg(cmd, text, (size_t)n);
-    n = snprintf(text, sizeof(text), "~%.*s %" PRIu32 " %d %s %" PRIu32 " %s %.*s", (int)f->id.n,
+    cmd = ls_redis_inbox_begin(c, fc->s, queue, 2);
+    int n =
+        snprintf(text, sizeof(text), "~%.*s %" PRIu32 " %d %s %" PRIu32 " %s %.*s", (int)f->id.n,
                  (const char *)f->id.p, f->n, f->cancel_siblings, fc->head, count_first(fc), queue,
                  (int)f->name.n, f->name.n ? (const char *)f->name.p : "");
     ls_redis_arg(cmd, text, LB_MIN((size_t)n, sizeof(text) - 1));
     ls_redis_arg_slice(cmd, fc->bodies);
     ls_redis_cmd_end(cmd);
-    if (fc->s->some_idle) {
-        ls_redis_add_gather(c, fc->s, queue, count_first(fc), false);
-        return;
-    }
-    cmd = ls_redis_conn_begin(c, 2);
-    ls_redis_arg_str(cmd, "EXISTS");
-    ls_redis_key(cmd, ns, queue, "idle");
-    ls_redis_cmd_end(cmd);
-}
-
-static void encode_gather(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
-{
-    const struct put_call *fc = ctx;
-    ls_redis_add_gather(c, fc->s, fc->flow->node[0].queue, count_first(fc), true);
+    ls_redis_inbox_look(c, fc->s, queue, count_first(fc));
 }
 
 /* A repeat asks the script, which knows what was put. */
@@ -284,29 +270,6 @@ static void encode_either(struct ls_redis_conn *c, void *ctx, bool repeat)
         encode_inbox(c, fc);
     else
         encode_folded(c, fc, repeat);
-}
-
-/* After RPUSHX: FOLD_NOT when there was no inbox. */
-static int finish_inbox(struct put_call *fc, struct ls_redis_conn *c, int64_t *answer,
-                        lade_err *err)
-{
-    struct ls_redis_store *s = fc->s;
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 1), next = ls_redis_conn_reply(c, 2);
-    int64_t length = ls_redis_read_int(&cur), idle = ls_redis_read_int(&next);
-    if (cur.bad || next.bad)
-        return ls_redis_conn_fail_reply(c, "flow", err);
-    *answer = length > 0 ? 0 : FOLD_NOT;
-    if (length == 0)
-        return 0;
-    bool told = s->some_idle;
-    s->some_idle = idle != 0;
-    if (length > LS_REDIS_INBOX_LONG || (idle && !told)) {
-        struct ls_redis_ask ask = {encode_gather, fc, "flow", false, NULL, 0};
-        lade_err why;
-        if (ls_redis_ask(s, c, &ask, 0, &why) < 0)
-            s->some_idle = true; /* it is put all the same: the next one tells the workers */
-    }
-    return 0;
 }
 
 static int put_by_inbox(struct put_call *fc, int64_t *answer, lade_err *err)
@@ -323,10 +286,13 @@ static int put_by_inbox(struct put_call *fc, int64_t *answer, lade_err *err)
             rc = ls_redis_refuse(fc->s, c, &ask, i, err);
     }
     if (rc == 0 && fc->sent_inbox)
-        rc = finish_inbox(fc, c, answer, err);
+        rc = ls_redis_inbox_finish(fc->s, c, 1, fc->flow->node[0].queue, count_first(fc), "flow",
+                                   err);
     else if (rc == 0)
         rc = read_answer(c, answer, err);
-    return rc == 0 ? ls_redis_replicate(fc->s, c, "flow", err) : rc;
+    if (rc >= 0 && fc->sent_inbox)
+        *answer = rc == LADE_NOT_FOUND ? FOLD_NOT : 0;
+    return rc >= 0 ? ls_redis_replicate(fc->s, c, "flow", err) : rc;
 }
 
 static int put_folded(struct put_call *fc, int64_t *answer, lade_err *err)

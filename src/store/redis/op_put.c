@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/redis/inbox.h"
 #include "store/redis/packs.h"
 #include "store/redis/put_lanes.h"
 #include "store/redis/store_inner.h"
@@ -220,44 +221,16 @@ static bool fits_inbox(const struct ls_redis_put_call *pc)
     return bytes <= INBOX_BYTES;
 }
 
-void ls_redis_add_gather(struct ls_redis_conn *c, const struct ls_redis_store *s, const char *queue,
-                         size_t n, bool empty)
-{
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_GATHER, 1, 3);
-    ls_redis_key(cmd, s->base.config.ns, queue, "meta");
-    ls_redis_arg_u64(cmd, n);
-    ls_redis_arg_int(cmd, empty);
-    ls_redis_cmd_end(cmd);
-}
-
 static void encode_inbox(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
 {
-    const char *ns = pc->s->base.config.ns, *queue = pc->lane[0].queue;
-    char token[LADE_ID_MAX + 24];
-    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3 + 2 * pc->n);
-    ls_redis_arg_str(cmd, "RPUSHX");
-    ls_redis_key(cmd, ns, queue, "in");
-    int n = snprintf(token, sizeof(token), "+%s%" PRIu64, pc->s->client, pc->s->put_seq);
-    ls_redis_arg(cmd, token, (size_t)n);
+    const char *queue = pc->lane[0].queue;
+    struct ls_redis_cmd *cmd = ls_redis_inbox_begin(c, pc->s, queue, 2 * pc->n);
     for (size_t at = 0; at < pc->n; at++) {
         ls_redis_arg_slice(cmd, pc->put[at].id);
         ls_redis_arg_slice(cmd, pc->put[at].body);
     }
     ls_redis_cmd_end(cmd);
-    if (pc->s->some_idle) {
-        ls_redis_add_gather(c, pc->s, queue, pc->n, false);
-        return;
-    }
-    cmd = ls_redis_conn_begin(c, 2);
-    ls_redis_arg_str(cmd, "EXISTS");
-    ls_redis_key(cmd, ns, queue, "idle");
-    ls_redis_cmd_end(cmd);
-}
-
-static void encode_gather(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
-{
-    const struct ls_redis_put_call *pc = ctx;
-    ls_redis_add_gather(c, pc->s, pc->lane[0].queue, pc->n, true);
+    ls_redis_inbox_look(c, pc->s, queue, pc->n);
 }
 
 /* All are due later and fresh, and nothing else is special about them. */
@@ -413,26 +386,13 @@ static int note_all_put(struct ls_redis_put_call *pc)
     return 0;
 }
 
-/* After RPUSHX; NOT_FOUND: the queue is not there, or knows of no inbox yet. */
+/* NOT_FOUND: not put so. */
 static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
-    struct ls_redis_store *s = pc->s;
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0), next = ls_redis_conn_reply(c, 1);
-    int64_t length = ls_redis_read_int(&cur), idle = ls_redis_read_int(&next);
-    if (cur.bad || next.bad)
-        return ls_redis_conn_fail_reply(c, "put", err);
-    ls_redis_detour_note(&s->inbox, length == 0);
-    if (length == 0)
-        return LADE_NOT_FOUND;
-    bool told = s->some_idle;
-    s->some_idle = idle != 0;
-    if (length > LS_REDIS_INBOX_LONG || (idle && !told)) {
-        struct ls_redis_ask ask = {encode_gather, pc, "put", false, NULL, 0};
-        lade_err why;
-        if (ls_redis_ask(s, c, &ask, 0, &why) < 0)
-            s->some_idle = true; /* it is put all the same: the next one tells the workers */
-    }
-    return note_all_put(pc);
+    int rc = ls_redis_inbox_finish(pc->s, c, 0, pc->lane[0].queue, pc->n, "put", err);
+    if (rc >= 0)
+        ls_redis_detour_note(&pc->s->inbox, rc == LADE_NOT_FOUND);
+    return rc == 0 ? note_all_put(pc) : rc;
 }
 
 static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask, lade_err *err)

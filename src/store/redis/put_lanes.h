@@ -60,7 +60,11 @@ static inline bool ls_redis_put_is_packed(const struct ls_redis_put_lane *l)
  * Sorts pc's items into lanes and finds the runs among them. 0, -LADE_ENOMEM or -LADE_ETOOBIG; order, run and lane are the caller's
  * to free in either case.
  */
-LADE_CHECKED int ls_redis_put_company(struct ls_redis_put_call *pc, lade_err *err);
 LADE_CHECKED int ls_redis_put_group(struct ls_redis_put_call *pc, lade_err *err);
+/*
+ * Then: whether they may wait in company (lua/company.lua), as far as the items tell; their runs and keys, which are the caller's to free in
+ * either case. 0 or -LADE_ENOMEM.
+ */
+LADE_CHECKED int ls_redis_put_company(struct ls_redis_put_call *pc, lade_err *err);
 
 #endif

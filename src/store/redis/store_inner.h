@@ -80,13 +80,11 @@ extern struct ls_redis_script_table ls_redis_scripts; /* constant once a store w
 #define LS_REDIS_BIG_BODY     UINT64_C(65536)
 #define LS_REDIS_DOUBTS_MAX   16
 #define LS_REDIS_TOLD         1000 /* added to a lane by take.lua, reclaim.lua */
-#define LS_REDIS_HOPPED \
-    2000 /* the same by flow_trip.lua: a step of a flow of which a step was settled */
-#define LS_REDIS_TELLING_MAX 64 /* the settles of further queues come without their events */
-#define LS_REDIS_FOLDING_MAX 16
-#define LS_REDIS_INBOX_LONG  300 /* elements: then an inbox is emptied, by who has put the last */
-#define LS_REDIS_STOPS_MAX   256 /* stops a renew fetches at most */
-#define LS_REDIS_BLOCK_MS    60000
+#define LS_REDIS_HOPPED       2000 /* the same by flow_trip.lua: a next step */
+#define LS_REDIS_TELLING_MAX  64   /* the settles of further queues come without their events */
+#define LS_REDIS_FOLDING_MAX  16
+#define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */
+#define LS_REDIS_BLOCK_MS     60000
 
 struct ls_redis_link {
     struct lr_mutex lock;
@@ -224,7 +222,6 @@ static inline void ls_redis_worker_forget(struct ls_redis_store *s, const char *
 
 /* A heartbeat got no answer: the waits look whether theirs are still to be had. */
 void ls_redis_doubt_bells(struct ls_redis_store *s);
-/* For close. */
 
 void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
                       struct lq_lanes lanes);
@@ -234,9 +231,6 @@ extern const struct lq_bound_ops ls_redis_bound_ops;
 extern const struct lq_schedule_ops ls_redis_schedule_ops;
 int ls_redis_schedules_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
-/* A call that empties and wakes after a put by an inbox (lua/gather.lua); op_put.c. */
-void ls_redis_add_gather(struct ls_redis_conn *c, const struct ls_redis_store *s, const char *queue,
-                         size_t n, bool empty);
 int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err);
 int ls_redis_note(struct lq_store *base, struct lq_note *note, size_t n, lade_err *err);

@@ -255,11 +255,9 @@ int ls_sqlite_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
     bool empty = rc >= 0 && out->n == w.take.before;
     if (rc < 0)
         out->n = w.take.before;
-    if (take->register_idle) {
-        if (empty)
-            ls_sqlite_waiters_set_due(&ss->waiters, take->worker, out->next_due_ms);
-        else
-            ls_sqlite_waiters_busy(&ss->waiters, take->worker);
-    }
+    if (take->register_idle && empty)
+        ls_sqlite_waiters_set_due(&ss->waiters, take->worker, out->next_due_ms);
+    else
+        ls_sqlite_waiters_busy(&ss->waiters, take->worker);
     return rc;
 }

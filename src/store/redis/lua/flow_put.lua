@@ -2,7 +2,7 @@
 --
 -- KEYS  <ns>:queues
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered, id, name, cancel siblings (0|1), nodes,
---       steps, last steps; for each node: s, deps or "", body (s: see flow.lua)
+--       steps, last steps, fresh (0|1): nobody can know the id; for each node: s, deps or "", body (s: see flow.lua)
 -- Answers 0, or 1 when the id is known. The answer is remembered for a repeat, as by put.
 local function op_flow_put(keys, argv)
     begin()
@@ -14,12 +14,12 @@ local function op_flow_put(keys, argv)
     if again and call('GET', token) == seq then
         return 0
     end
-    if call('EXISTS', F) == 1 then
+    if argv[11] ~= '1' and FOLD.is_known(flow_ns, id) then
         return 1
     end
     call('SCARD', keys[1])
     local last = call('ZRANGE', flow_ns .. 'flows', -1, -1, 'WITHSCORES')[2]
-    local states, kv, at = {}, {}, 11
+    local states, kv, at = {}, {}, 12
     for i = 0, n - 1 do
         local s, deps, body = argv[at], argv[at + 1], argv[at + 2]
         local k = #kv

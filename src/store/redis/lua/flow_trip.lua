@@ -205,14 +205,6 @@ local function rest_of(argv, at, take_at)
     return (n_ids + left + argv[at + 8] > 0) and rest or nil, index
 end
 
-local function part_of(argv, from, to)
-    local part = {}
-    for i = from, to do
-        part[i - from + 1] = argv[i]
-    end
-    return part
-end
-
 -- What is left to settle; the stale of it by their index among all.
 local function settle_rest(keys, argv, at, take_at)
     local rest, index = rest_of(argv, at, take_at)
@@ -231,7 +223,7 @@ end
 
 -- The take behind: what else is there.
 local function take_rest(keys, argv, take_at)
-    local ask = part_of(argv, take_at, #argv)
+    local ask = ops.part_of(argv, take_at, #argv)
     if h.leased == 0 then
         return ops.take(keys, ask)
     end
@@ -241,13 +233,13 @@ local function take_rest(keys, argv, take_at)
     for i = 1, n do
         leased[i] = {HOPPED, fence, first[i]}
     end
-    if ask[4] == '1' then
+    if h.is_more and n < tonumber(ask[2]) then
+        ask[2], ask[3] = tostring(ask[2] - n), '0'
+        taken = ops.take(keys, ask, {fence = fence, known = first})
+    elseif ask[4] == '1' then -- it may have been rung for a step that was left behind
         call('SREM', P .. 'idle', ask[1])
         call('DEL', P .. 'bell:' .. ask[1])
-    end
-    if h.is_more and n < tonumber(ask[2]) then
-        ask[2], ask[3], ask[4] = tostring(ask[2] - n), '0', '0'
-        taken = ops.take(keys, ask, {fence = fence, known = first})
+        ops.pass_the_bell(P)
     end
     for i = 1, n do
         taken[#taken + 1] = leased[i]
@@ -265,7 +257,7 @@ local function op_flow_trip(keys, argv)
         hop(argv, 3, take_at)
     end
     if not h then
-        return {ops.flow_settle(keys, part_of(argv, 3, take_at - 1)), ops.take(keys, part_of(argv, take_at, #argv)), 0}
+        return {ops.flow_settle(keys, ops.part_of(argv, 3, take_at - 1)), ops.take(keys, ops.part_of(argv, take_at, #argv)), 0}
     end
     local stale = settle_rest(keys, argv, 3, take_at)
     local taken = take_rest(keys, argv, take_at)

@@ -121,6 +121,15 @@ function FOLD.results(P, name)
     return out
 end
 
+-- Whether there is a flow of this id, folded or not. In inboxes are those of ids made by chance alone (op_flow_put.c).
+function FOLD.is_known(ns, id)
+    if #id == 26 then
+        ops.drain_flows(ns)
+    end
+    local F = ns .. 'flow:' .. id
+    return call('EXISTS', F, F .. ':p') > 0
+end
+
 -- Its jobs lie in a pack like any other from now on.
 function FOLD.make_plain(p)
     local out, k = {}, 0

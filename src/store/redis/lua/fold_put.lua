@@ -14,14 +14,14 @@ local function op_fold_put(keys, argv)
             return 0
         end
     end
+    if argv[6] ~= '1' and FOLD.is_known(ns, id) then
+        return 1
+    end
     local meta = call('HMGET', keys[2], 'v', 'levels', 'paused', 'ev', 'enqueued', 'xr', 'max')
     check_format(meta[1])
     local v = tonumber(meta[1])
     if not v or v < 3 or meta[4] or meta[7] then
         return 2
-    end
-    if argv[6] ~= '1' and call('EXISTS', F, F .. ':p') > 0 then
-        return 1
     end
     if call('HEXISTS', P .. 'pack', name) == 1 then
         return 2 -- jobs of a flow that was removed
@@ -29,7 +29,8 @@ local function op_fold_put(keys, argv)
     local drained, levels = 0, meta[2] or ''
     if call('LLEN', P .. 'in') > 1 then
         drained, levels = drain(P, levels)
-        meta[5] = call('HGET', keys[2], 'enqueued')
+        local counted = call('HMGET', keys[2], 'enqueued', 'xr')
+        meta[5], meta[6] = counted[1], counted[2]
     end
     add_levels(P, levels, {[level] = true})
     local last = call('ZRANGE', ns .. 'flows', -1, -1, 'WITHSCORES')[2]

@@ -3,7 +3,7 @@
 -- P in is a list whose first element is "", so that RPUSHX tells whether the queue is there and knows of it. Behind it, of each
 -- put: "+<client><number of the call>", then id and body of each job. Such a job is put; it is ready, behind all that its
 -- level's list has. Ops that move ready jobs empty the inbox first, those that only look read it. A put that finds it long has it
--- emptied (op_put.c), so that it stays short though nobody works.
+-- emptied (inbox.c), so that it stays short though nobody works.
 --
 -- A flow that can be folded (fold.lua) lies there as "~<id> <steps> <cancel siblings> <head> <first steps> <queue> <name>" and the envelopes
 -- of all its steps, as those of a pack; it is there, too, and its first steps are ready. Whoever looks for a flow by its id, or for all,

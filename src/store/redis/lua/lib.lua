@@ -13,6 +13,15 @@ local function begin()
     now = floor(now_us / 1000)
 end
 
+-- argv[from..to], for an op that calls another. (unpack would need a deep stack.)
+function ops.part_of(argv, from, to)
+    local part = {}
+    for i = from, to do
+        part[i - from + 1] = argv[i]
+    end
+    return part
+end
+
 local function prefix(key)
     return sub(key, 1, -5)
 end

@@ -438,7 +438,7 @@ local function take(P, lane)
     tell_end(P)
 end
 
-local function pass_the_bell(P)
+function ops.pass_the_bell(P)
     local meta = call('HMGET', P .. 'meta', 'paused', 'levels', 'xr', 'kr')
     if (meta[2] or meta[4]) and not meta[1] then
         ring(P, count_ready(P, meta[2] or '', 0, meta[3]) + tonumber(meta[4] or 0))
@@ -461,7 +461,7 @@ local function take_lanes(keys, register)
     end
     if was_idle then
         for lane = 1, #keys do
-            pass_the_bell(prefix(keys[lane]))
+            ops.pass_the_bell(prefix(keys[lane]))
         end
     end
     if #out == 3 then

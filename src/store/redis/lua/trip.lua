@@ -28,14 +28,6 @@ local function names_of(key)
     return names
 end
 
-local function part_of(argv, from, to)
-    local part = {}
-    for i = from, to do
-        part[i - from + 1] = argv[i]
-    end
-    return part
-end
-
 -- The clock of the call as text.
 local function read_clock()
     local time = call('TIME')
@@ -290,9 +282,9 @@ local function op_trip(keys, argv)
         taken = taken and spell_out(taken)
     end
     if n_said > 0 and not settled then
-        settled = ops.settle(keys, part_of(argv, 3, 2 + n_said))
+        settled = ops.settle(keys, ops.part_of(argv, 3, 2 + n_said))
     else
         settled = {}
     end
-    return {settled, taken or ops.take(keys, part_of(argv, 3 + n_said, #argv)), short}
+    return {settled, taken or ops.take(keys, ops.part_of(argv, 3 + n_said, #argv)), short}
 end
