@@ -297,7 +297,7 @@ int rb_export(const struct rb_server *s, const char *tag, const struct rb_result
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(15);
     json_t *o = document(s, tag, r, n);
-    char part[4096];
+    char part[RB_OUTPUT_MAX + 8];
     int rc = 0;
     if (strcmp(path, "-") == 0) {
         bool ok =
@@ -305,6 +305,10 @@ int rb_export(const struct rb_server *s, const char *tag, const struct rb_result
         rc = ok ? 0 : lb_fail(err, LADE_EIO, "output", "stdout cannot be written");
     } else if (rb_output_prepare(path, err) < 0) {
         rc = -LADE_EIO;
+    } else if (rb_output_is_special(path)) {
+        rc = json_dump_file(o, path, flags) == 0
+                 ? 0
+                 : lb_fail(err, LADE_EIO, "output", "%.200s cannot be written", path);
     } else {
         (void)snprintf(part, sizeof(part), "%s.part", path);
         bool ok = json_dump_file(o, part, flags) == 0 && rename(part, path) == 0;

@@ -26,12 +26,16 @@ bool rb_interrupted(void)
     return interrupted != 0;
 }
 
-/* The first asks for an end in order, the second ends at once. */
+/* The first asks for an end in order, the second ends at once. A reader of the text who leaves (| head) ends nothing. */
 static void catch_signals(void)
 {
     struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     (void)sigaction(SIGINT, &a, NULL);
     (void)sigaction(SIGTERM, &a, NULL);
+    struct sigaction now;
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
+        (void)sigaction(SIGHUP, &a, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
 }
 
 struct run {
@@ -39,7 +43,7 @@ struct run {
     struct rb_server server;
     struct rb_result *result;
     size_t n;
-    char tag[128], output[256];
+    char tag[128], output[RB_OUTPUT_MAX];
 };
 
 static int fail(const lade_err *err)
@@ -115,6 +119,8 @@ static int run(struct run *r)
     rc = rb_cluster_enter(&r->server, &err);
     if (rc == 0)
         rc = rb_safe_check(&r->server, &err);
+    if (rc == 0)
+        rc = rb_output_prepare(r->output, &err);
     if (rc < 0)
         return fail(&err);
     r->result = lb_calloc(r->o.n_modes * r->o.n_workers, sizeof(*r->result));

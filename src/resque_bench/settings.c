@@ -233,6 +233,21 @@ static void hide_url(struct rb_options *o, char *text)
 
 #define LONG_FIRST 256
 
+/* Names the flag and nothing that stands behind its '=': that may be a secret. */
+static enum rb_settled refuse_flag(char *const *argv, int c)
+{
+    const char *word = argv[optind - 1];
+    if (c == '?' && optopt > 0 && optopt < LONG_FIRST)
+        say("-%c is no flag; see resque-bench --help", optopt);
+    else if (c == ':' || optopt >= LONG_FIRST)
+        say("%.*s %s; see resque-bench --help", (int)strcspn(word, "="), word,
+            c == ':' ? "needs a value" : "takes no value");
+    else
+        say("%.*s is no flag, or short for several; see resque-bench --help",
+            (int)strcspn(word, "="), word);
+    return RB_EXIT_USAGE;
+}
+
 static enum rb_settled read_args(struct rb_options *o, int argc, char **argv)
 {
     struct option option[LB_ARRAY_LEN(setting) + 3] = {{0}};
@@ -243,8 +258,9 @@ static enum rb_settled read_args(struct rb_options *o, int argc, char **argv)
                             .val = LONG_FIRST + (int)i};
     option[LB_ARRAY_LEN(setting)] = (struct option){"help", no_argument, NULL, 'h'};
     option[LB_ARRAY_LEN(setting) + 1] = (struct option){"version", no_argument, NULL, 'V'};
+    opterr = 0; /* getopt's own messages show what stands behind a flag */
     for (;;) {
-        int c = getopt_long(argc, argv, "hV", option, NULL);
+        int c = getopt_long(argc, argv, ":hV", option, NULL);
         if (c == -1)
             break;
         if (c == 'h') {
@@ -256,7 +272,7 @@ static enum rb_settled read_args(struct rb_options *o, int argc, char **argv)
             return RB_EXIT_OK;
         }
         if (c < LONG_FIRST)
-            return RB_EXIT_USAGE;
+            return refuse_flag(argv, c);
         const struct setting *s = &setting[c - LONG_FIRST];
         if (s->kind == FLAG) {
             bool *at = field(o, s);
@@ -272,7 +288,7 @@ static enum rb_settled read_args(struct rb_options *o, int argc, char **argv)
             hide_url(o, optarg);
     }
     if (optind < argc) {
-        say("'%.60s' is no flag; see resque-bench --help", argv[optind]);
+        say("argument %d stands behind no flag; see resque-bench --help", optind);
         return RB_EXIT_USAGE;
     }
     return RB_GO;

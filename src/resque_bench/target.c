@@ -90,7 +90,8 @@ static int apply(struct rb_server *s, bool insecure, lade_err *err)
         return lb_fail(err, LADE_EINVAL, "options",
                        "--host and --port make no sense on a Unix socket");
     if (o->host && (!*o->host || strpbrk(o->host, "/@? \t")))
-        return lb_fail(err, LADE_EINVAL, "options", "invalid --host: '%.100s'", o->host);
+        return lb_fail(err, LADE_EINVAL, "options",
+                       "invalid --host: a name or an address; a whole URL is given by --url");
     u->host = o->host ? o->host : u->host;
     if (o->port >= 0)
         u->port = (uint16_t)o->port;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -126,6 +127,9 @@ int rb_output_check(const char *path, lade_err *err)
     if (!*path)
         return lb_fail(err, LADE_EINVAL, "options",
                        "--output is empty; name a file, or - for stdout");
+    if (strlen(path) >= RB_OUTPUT_MAX)
+        return lb_fail(err, LADE_EINVAL, "options", "--output is longer than %d bytes",
+                       RB_OUTPUT_MAX - 1);
     for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
         if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
             return lb_fail(err, LADE_EINVAL, "options",
@@ -133,7 +137,13 @@ int rb_output_check(const char *path, lade_err *err)
     return 0;
 }
 
-int rb_output_prepare(const char *path, lade_err *err)
+static int cannot_write(lade_err *err, int errnum, const char *what)
+{
+    return lb_fail(err, LADE_EIO, "output", "--output cannot be written: %s: %s", what,
+                   strerrordesc_np(errnum));
+}
+
+static int make_folders(const char *path, lade_err *err)
 {
     char *copy = lb_strdup(path);
     if (!copy)
@@ -142,11 +152,40 @@ int rb_output_prepare(const char *path, lade_err *err)
     for (char *p = strchr(copy + 1, '/'); p && rc == 0; p = strchr(p + 1, '/')) {
         *p = 0;
         if (mkdir(copy, 0777) < 0 && errno != EEXIST)
-            rc = lb_fail_errno(err, errno, "output", copy);
+            rc = cannot_write(err, errno, copy);
         *p = '/';
     }
     lb_free(copy);
     return rc;
+}
+
+bool rb_output_is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+/* Whether the file can be made in its folder, or written to where it is special. */
+static int check_place(const char *path, lade_err *err)
+{
+    struct stat st;
+    char folder[RB_OUTPUT_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0; /* the root keeps its own */
+    const char *what = rb_output_is_special(path) ? path : slash ? folder : ".";
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return cannot_write(err, EISDIR, path);
+    return access(what, W_OK) < 0 ? cannot_write(err, errno, what) : 0;
+}
+
+int rb_output_prepare(const char *path, lade_err *err)
+{
+    if (strcmp(path, "-") == 0)
+        return 0;
+    int rc = make_folders(path, err);
+    return rc == 0 ? check_place(path, err) : rc;
 }
 
 void rb_queue_name(char *out, size_t size, const struct rb_options *o, size_t i)

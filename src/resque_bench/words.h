@@ -26,10 +26,14 @@ int64_t rb_percentile_of(const struct lb_hdr *h, const struct rb_percentile *p);
 
 /* Keeps A-Z a-z 0-9 . _ -, makes others '-', empty "unknown". */
 void rb_tag_clean(char *out, size_t size, const char *tag);
-/* 0; -LADE_EINVAL: it goes up by "..". */
+#define RB_OUTPUT_MAX 4000
+
+/* 0; -LADE_EINVAL: it goes up by "..", or is too long. */
 LADE_CHECKED int rb_output_check(const char *path, lade_err *err);
-/* Makes the folders of a path. */
+/* Makes the folders of a path; an error when nothing can be written there. */
 LADE_CHECKED int rb_output_prepare(const char *path, lade_err *err);
+/* A device or a pipe, which nothing may be renamed to. */
+bool rb_output_is_special(const char *path);
 
 /* The name of queue i: base alone when there is one, else base_i. */
 void rb_queue_name(char *out, size_t size, const struct rb_options *o, size_t i);

@@ -379,6 +379,30 @@ static void an_interrupt_ends_in_order(void **state)
     json_decref(d);
 }
 
+/* resque B32: nor do a terminal that closes, and a reader of the text that has had enough (| head). */
+static void an_end_of_the_terminal_or_its_reader_leaves_no_keys(void **state)
+{
+    (void)state;
+    struct ts_proc p;
+    BENCH_START(&p, "--workers", "2", "--jobs", "20000", "--idle-poll-duration-s", "600",
+                "--namespace", "n", "--queue", "q");
+    assert_true(TS_UNTIL(3 * MINUTE, ask_int("LLEN n:queue:q") > 0));
+    ts_proc_signal(&p, SIGHUP);
+    assert_true(ts_proc_wait(&p, 3 * MINUTE));
+    assert_int_equal(ts_proc_code(&p), 130);
+    assert_int_equal(ask_int("DBSIZE"), 0);
+    json_decref(kit_json());
+    static const char line[] =
+        "cd \"$1\" && \"$0\" --workers 2 --jobs 2000 --no-idle --output out.json | true";
+    const char *const sh[] = {"sh", "-c", line, lade_bin(), kit_dir(), NULL};
+    assert_true(ts_proc_start(&p, sh, NULL, NULL));
+    assert_true(ts_proc_wait(&p, 3 * MINUTE));
+    assert_int_equal(ask_int("DBSIZE"), 0);
+    json_t *d = kit_json();
+    assert_int_equal(int_in(result_of(d, 0), "total_jobs"), 2000);
+    json_decref(d);
+}
+
 /* resque B26 */
 static void the_console_has_the_words_of_the_original(void **state)
 {
@@ -420,6 +444,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_warm_up_that_runs_out_of_time_is_told),
         cmocka_unit_test(quiet_prints_the_report_alone),
         cmocka_unit_test(an_interrupt_ends_in_order),
+        cmocka_unit_test(an_end_of_the_terminal_or_its_reader_leaves_no_keys),
         cmocka_unit_test(the_console_has_the_words_of_the_original),
     };
     return kit_main(argc, argv, "resque-bench: drain", tests, LB_ARRAY_LEN(tests));

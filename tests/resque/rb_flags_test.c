@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/clock.h"
@@ -134,6 +136,18 @@ static void a_password_is_never_shown(void **state)
     assert_code(&r, 1);
     assert_null(strstr(r.err, "hunter"));
     (void)unsetenv("REDIS_PASSWORD");
+    /* where one was put that is none, or behind a flag that is written wrong */
+    static const char *const astray[][2] = {{"--pasword=hunter2", NULL},
+                                            {"--passwor=hunter2", NULL},
+                                            {"--tls=hunter2", NULL},
+                                            {"redis://:hunter2@h", NULL},
+                                            {"--host", "redis://:hunter2@h"}};
+    for (size_t i = 0; i < LB_ARRAY_LEN(astray); i++) {
+        RUN(&r, astray[i][0], astray[i][1]);
+        assert_code(&r, astray[i][1] ? 1 : 2);
+        assert_true(r.n_err > 0);
+        assert_null(strstr(r.err, "hunter"));
+    }
     run_free(&r);
 }
 
@@ -182,6 +196,38 @@ static void an_output_path_may_not_climb(void **state)
     run_free(&r);
 }
 
+/* resque B8: a file that cannot be written is told before the measuring, not after it; and a long name is not cut. */
+static void an_output_path_is_tried_first_and_taken_whole(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "--workers", "1", "--jobs", "5", "--no-idle", "--output", "/proc/none/x.json");
+    assert_code(&r, 1);
+    assert_says(r.err, "/proc/none");
+    assert_null(strstr(ask("INFO commandstats"), "rpush"));
+    char path[800];
+    int n = snprintf(path, sizeof(path), "%s", kit_dir());
+    for (int i = 0; i < 3; i++)
+        n += snprintf(path + n, sizeof(path) - (size_t)n, "/%0200d", i);
+    RUN(&r, "--workers", "1", "--jobs", "5", "--no-idle", "--output", path);
+    assert_code(&r, 0);
+    json_t *d = json_load_file(path, 0, NULL);
+    assert_non_null(d);
+    json_decref(d);
+    /* a device is written to, not replaced by a file */
+    struct stat st;
+    (void)snprintf(path, sizeof(path), "%s/device", kit_dir());
+    assert_int_equal(symlink("/dev/null", path), 0);
+    RUN(&r, "--workers", "1", "--jobs", "5", "--no-idle", "--output", path);
+    assert_code(&r, 0);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    RUN(&r, "--workers", "1", "--jobs", "5", "--no-idle", "--output", kit_dir());
+    assert_code(&r, 1);
+    assert_says(r.err, "directory");
+    run_free(&r);
+}
+
 /* resque B7: nobody to ask. */
 static void a_server_that_is_not_there_is_said_to_be_unknown(void **state)
 {
@@ -226,6 +272,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_password_is_never_shown),
         cmocka_unit_test(percentile_names_are_checked_before_connecting),
         cmocka_unit_test(an_output_path_may_not_climb),
+        cmocka_unit_test(an_output_path_is_tried_first_and_taken_whole),
         cmocka_unit_test(a_server_that_is_not_there_is_said_to_be_unknown),
         cmocka_unit_test(too_few_descriptors_are_told_before_anything_is_put),
     };
