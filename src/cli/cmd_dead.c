@@ -46,8 +46,8 @@ static int repeat_steps(struct cli *c, const lade_queue_info *info, step_fn step
 {
     uint64_t here = LB_MIN(info->count[LADE_STATE_DEAD], *left);
     int rc = LADE_MORE;
-    *left -= here;
     if (c->dry_run) {
+        *left -= here;
         t->done += here;
         return 0;
     }
@@ -57,6 +57,7 @@ static int repeat_steps(struct cli *c, const lade_queue_info *info, step_fn step
         if (rc < 0)
             return rc;
         here -= LB_MIN(here, (uint64_t)n);
+        *left -= LB_MIN(*left, (uint64_t)n);
         t->done += n;
     }
     return 0;

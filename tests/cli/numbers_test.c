@@ -30,6 +30,15 @@ static void assert_said(const struct cli_run *r, const char *word, int64_t n)
         fail_msg("%lld %s expected, said was: %s", (long long)n, word, r->err);
 }
 
+/* What a run said it did, and how many jobs the store then has in the state. */
+static void assert_did(const struct cli_run *r, int code, const char *word, int64_t n,
+                       const char *state, int64_t there)
+{
+    assert_code(r, code);
+    assert_said(r, word, n);
+    assert_int_equal(total_of(state), there);
+}
+
 /* C-112 */
 static void c112_an_enqueue_counts_what_it_added_passed_over_and_found_there(void **state)
 {
@@ -70,24 +79,15 @@ static void c112_acts_count_what_they_did_and_not_what_was_asked(void **state)
     struct cli_run r = {0};
     add_many(9);
     RUN(&r, "job", "kill", "j0", "j1", "j2", "j0", "nosuch");
-    assert_code(&r, 6);
-    assert_said(&r, "killed", 3);
-    assert_int_equal(total_of("dead"), 3);
+    assert_did(&r, 6, "killed", 3, "dead", 3);
     RUN(&r, "job", "cancel", "j0", "j3", "j4");
-    assert_code(&r, 6);
-    assert_said(&r, "cancelled", 2);
-    assert_int_equal(total_of("cancelled"), 2);
+    assert_did(&r, 6, "cancelled", 2, "cancelled", 2);
     RUN(&r, "job", "retry", "j0", "j5");
-    assert_code(&r, 6);
-    assert_said(&r, "retried", 1);
-    assert_int_equal(total_of("dead"), 2);
+    assert_did(&r, 6, "retried", 1, "dead", 2);
     RUN(&r, "job", "rm", "j4", "j4", "--yes");
-    assert_code(&r, 6);
-    assert_said(&r, "removed", 1);
-    assert_int_equal(total_of("cancelled"), 1);
+    assert_did(&r, 6, "removed", 1, "cancelled", 1);
     RUN(&r, "job", "rm", "j5", "j6", "--yes", "--dry-run");
-    assert_said(&r, "would be removed", 2);
-    assert_int_equal(total_of("ready"), 5);
+    assert_did(&r, 0, "would be removed", 2, "ready", 5);
     run_free(&r);
 }
 
@@ -100,19 +100,14 @@ static void c112_bulk_verbs_count_the_jobs_they_moved(void **state)
     RUN(&r, "job", "kill", "j0", "j1", "j2", "j3", "j4", "j5", "j6");
     assert_code(&r, 0);
     RUN(&r, "dead", "redrive", "--dry-run");
-    assert_said(&r, "dead would be", 7);
-    assert_int_equal(total_of("dead"), 7);
+    assert_did(&r, 0, "dead would be", 7, "dead", 7);
     RUN(&r, "dead", "redrive", "--limit", "3");
-    assert_said(&r, "dead", 3);
-    assert_int_equal(total_of("dead"), 4);
+    assert_did(&r, 0, "dead", 3, "dead", 4);
     RUN(&r, "dead", "purge", "--yes");
-    assert_said(&r, "dead", 4);
-    assert_int_equal(total_of("dead"), 0);
+    assert_did(&r, 0, "dead", 4, "dead", 0);
     assert_int_equal(total_of("ready"), 8);
     RUN(&r, "queue", "purge", "default", "--state", "ready", "--yes");
-    assert_code(&r, 0);
-    assert_said(&r, "jobs removed", 8);
-    assert_int_equal(total_of("ready"), 0);
+    assert_did(&r, 0, "jobs removed", 8, "ready", 0);
     run_free(&r);
 }
 

@@ -137,7 +137,6 @@ static void binary_errors_are_kept_and_shown(void **state)
     run_free(&r);
 }
 
-/* C-092 */
 /* chasqui 49 */
 static void a_result_with_a_time_of_its_own_is_shown_when_its_job_is_gone(void **state)
 {
@@ -173,6 +172,7 @@ static void a_result_with_a_time_of_its_own_is_shown_when_its_job_is_gone(void *
     run_free(&r);
 }
 
+/* C-092 */
 static void results_and_payloads_of_any_bytes_go_through_a_handler_unchanged(void **state)
 {
     (void)state;

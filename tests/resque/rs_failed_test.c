@@ -101,6 +101,43 @@ static void failures_are_listed_run_again_once_and_removed(void **state)
     run_free(&r);
 }
 
+/* A limit counts what runs again: what is no job stays, and uses nothing of it up. */
+static void a_limit_of_a_redrive_counts_what_was_moved(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    url = url_with("");
+    say("SADD resque:queues a default");
+    say("RPUSH resque:failed '{\"payload\":null,\"queue\":\"a\"}'");
+    say("RPUSH resque:failed '" RUBY("[1]") "'");
+    say("RPUSH resque:failed '" RUBY("[2]") "'");
+    RUN(&r, "dead", "redrive", "-u", url, "--limit", "1");
+    assert_code(&r, 0);
+    assert_says(r.err, "1 dead redriven");
+    assert_int_equal(ask_int("LLEN resque:queue:default"), 1);
+    assert_int_equal(ask_int("LLEN resque:failed"), 2);
+    run_free(&r);
+}
+
+/* More than one step of a verb moves, and all of them. */
+static void thousands_of_failures_are_redriven_and_purged_by_one_command_each(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    url = url_with("");
+    say("SADD resque:queues default");
+    for (int round = 0; round < 2; round++) {
+        say("EVAL \"for i = 1, 2500 do redis.call('RPUSH', 'resque:failed', ARGV[1]) end\" 0 '" RUBY(
+            "[1]") "'");
+        RUN(&r, "dead", round ? "purge" : "redrive", "-u", url, "--yes");
+        assert_code(&r, 0);
+        assert_says(r.err, round ? "2500 dead removed" : "2500 dead redriven");
+        assert_int_equal(ask_int("LLEN resque:failed"), 0);
+        assert_int_equal(ask_int("LLEN resque:queue:default"), 2500);
+    }
+    run_free(&r);
+}
+
 /* resque W24: with FAILURE_BACKEND=redis_multi_queue each queue has a list, and all of them are known. */
 static void each_queue_has_a_list_of_failures(void **state)
 {
@@ -237,6 +274,8 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_are_listed_run_again_once_and_removed),
+        cmocka_unit_test(a_limit_of_a_redrive_counts_what_was_moved),
+        cmocka_unit_test(thousands_of_failures_are_redriven_and_purged_by_one_command_each),
         cmocka_unit_test(each_queue_has_a_list_of_failures),
         cmocka_unit_test(delayed_and_waiting_jobs_are_listed_and_cancelled),
         cmocka_unit_test(what_the_store_cannot_do_is_refused_by_name),

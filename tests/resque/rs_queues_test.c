@@ -131,6 +131,32 @@ static void many_queues_are_waited_for_without_a_poll(void **state)
     assert_int_equal(end_worker(&p), 0);
 }
 
+/* Sixty-four long names do not hide what is told behind them. */
+static void a_worker_of_many_queues_is_listed_whole(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct ts_proc p;
+    char log[200], list[64 * 48];
+    size_t at = 0;
+    for (int i = 0; i < 64; i++)
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%squeue-%034d", i ? "," : "", i);
+    (void)snprintf(log, sizeof(log), "%s", path_in_dir("worker.log"));
+    const char *argv[] = {lade_bin(), "work", "-u",     url_with(""), "-q", list,
+                          "-c",       "3",    "--exec", "true",       NULL};
+    assert_true(ts_proc_start(&p, argv, NULL, log));
+    assert_true(TS_UNTIL(WAIT, ask_int("EXISTS resque:workers") == 1));
+    RUN(&r, "worker", "ls", "-u", url_with(""), "-o", "json");
+    assert_code(&r, 0);
+    json_t *workers = run_json(&r);
+    const json_t *w = json_array_get(workers, 0);
+    assert_int_equal(json_int_at(w, "concurrency"), 3);
+    assert_true(strncmp(json_text_at(w, "started_at"), "20", 2) == 0);
+    json_decref(workers);
+    assert_int_equal(end_worker(&p), 0);
+    run_free(&r);
+}
+
 /* A server that does not tell of changes, or may not: the worker looks once a second. */
 static void without_tracking_the_worker_looks_once_a_second(void **state)
 {
@@ -152,6 +178,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lists_that_name_nothing_are_refused),
         cmocka_unit_test(a_new_queue_is_found_without_a_restart),
         cmocka_unit_test(many_queues_are_waited_for_without_a_poll),
+        cmocka_unit_test(a_worker_of_many_queues_is_listed_whole),
         cmocka_unit_test(without_tracking_the_worker_looks_once_a_second)};
     return kit_main(argc, argv, "resque queues", tests, LB_ARRAY_LEN(tests));
 }

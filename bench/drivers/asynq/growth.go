@@ -131,22 +131,15 @@ func growth(r *gokit.Run) error {
 	if err != nil {
 		return err
 	}
-	w, err := gokit.Open(s.server)
+	sum, err := s.produce(r, n, fillers, d.add)
 	if err != nil {
-		return err
-	}
-	sum, err := gokit.Produce(n, fillers, 0, false, d.add)
-	if err != nil {
-		return err
-	}
-	res := r.Result()
-	if err := w.Close(res, n, 0); err != nil {
 		return err
 	}
 	after, err := s.server.Memory()
 	if err != nil {
 		return err
 	}
+	res := r.Result()
 	res.Extra["bytes_per_job"] = (after - before) / float64(n)
 	held, err := d.count()
 	if err != nil {

@@ -90,6 +90,19 @@ func (s *session) empty() (bool, error) {
 	return running == 0, err
 }
 
+// Adds n jobs and leaves the figures of it in the result; the sum of their numbers.
+func (s *session) produce(r *gokit.Run, n, producers int, add func(uint64, int64) error) (uint64, error) {
+	w, err := gokit.Open(s.server)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := gokit.Produce(n, producers, 0, false, add)
+	if err != nil {
+		return 0, err
+	}
+	return sum, w.Close(r.Result(), n, 0)
+}
+
 func enqueue(r *gokit.Run) error {
 	n, producers := r.Int("n", 20000), r.Int("producers", 4)
 	s, err := open(r)
@@ -97,20 +110,12 @@ func enqueue(r *gokit.Run) error {
 		return err
 	}
 	defer s.close()
-	w, err := gokit.Open(s.server)
+	sum, err := s.produce(r, n, producers, s.add)
 	if err != nil {
-		return err
-	}
-	sum, err := gokit.Produce(n, producers, 0, false, s.add)
-	if err != nil {
-		return err
-	}
-	res := r.Result()
-	if err := w.Close(res, n, 0); err != nil {
 		return err
 	}
 	held, err := s.server.Int("LLEN", pending)
-	res.Verified = gokit.Verified{Count: held, Checksum: sum}
+	r.Result().Verified = gokit.Verified{Count: held, Checksum: sum}
 	return err
 }
 

@@ -55,8 +55,7 @@ end
 
 def cpu
   t = Process.times
-  scenario_children = t.cutime + t.cstime
-  [t.utime + t.stime, scenario_children]
+  [t.utime + t.stime, t.cutime + t.cstime]
 end
 
 def server
@@ -68,8 +67,9 @@ def now
   Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
+# The sum of the numbers that were taken.
 def fill(count)
-  count.times { |i| Resque.enqueue(LoadWorker, "string", i, { mike: "bob" }, Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond)) }
+  count.times.sum { |i| Resque.enqueue(LoadWorker, "string", i, { mike: "bob" }, Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond)) ? i : 0 }
 end
 
 def work(workers, url)
@@ -113,9 +113,8 @@ server0, commands0 = server
 own0, = cpu
 start = now
 if enqueues
-  fill(n)
+  sum = fill(n)
   count = Resque.size("load")
-  sum = n * (n - 1) / 2
 else
   count, sum = work(workers, opts["url"])
 end

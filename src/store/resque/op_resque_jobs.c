@@ -456,7 +456,7 @@ int ls_resque_act(struct lq_store *base, const char *queue, enum lade_job_verb v
     return rc;
 }
 
-/* The oldest up to max; what cannot run stays. */
+/* The oldest up to max, LADE_MORE when there may be others; what cannot run stays. */
 static int act_on_all(struct act *a, enum lade_state state, size_t max, size_t *n, lade_err *err)
 {
     struct page p = {0};
@@ -479,7 +479,7 @@ static int act_on_all(struct act *a, enum lade_state state, size_t max, size_t *
             begin_page(&p, state, ""); /* the places have changed */
     }
     lr_mutex_unlock(&a->s->admin.lock);
-    return rc;
+    return rc == 0 && *n == max ? LADE_MORE : rc;
 }
 
 int ls_resque_purge(struct lq_store *base, const char *queue, enum lade_state state, size_t max,

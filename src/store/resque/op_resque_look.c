@@ -135,18 +135,40 @@ int ls_resque_count(struct lq_store *base, const char *queue, lade_queue_info *o
     return 0;
 }
 
-/* "name\nqueues\nconcurrency\nstarted", as renew writes it. */
+/* The next line of it, which is cut off. */
+static struct lb_slice take_line(struct lb_slice *text)
+{
+    struct lb_slice line = *text;
+    const uint8_t *end = text->n > 0 ? memchr(text->p, '\n', text->n) : NULL;
+    if (end)
+        line.n = (size_t)(end - text->p);
+    size_t gone = LB_MIN(line.n + 1, text->n);
+    *text = lb_slice(text->p + gone, text->n - gone);
+    return line;
+}
+
+static void copy_text(char *to, size_t size, struct lb_slice from)
+{
+    size_t n = LB_MIN(from.n, size - 1);
+    if (n > 0)
+        memcpy(to, from.p, n);
+    to[n] = 0;
+}
+
+static int64_t read_number(struct lb_slice line)
+{
+    char text[24];
+    copy_text(text, sizeof(text), line);
+    return strtoll(text, NULL, 10);
+}
+
+/* "name\nqueues\nconcurrency\nstarted", as renew writes it. The queues may be longer than what is shown of them. */
 static void read_about(lade_worker_info *out, struct lb_slice about)
 {
-    char text[2048];
-    (void)snprintf(text, sizeof(text), "%.*s", (int)LB_MIN(about.n, sizeof(text) - 1),
-                   about.n > 0 ? (const char *)about.p : "");
-    char *at = text;
-    const char *name = strsep(&at, "\n"), *queues = strsep(&at, "\n"), *slots = strsep(&at, "\n");
-    (void)snprintf(out->name, sizeof(out->name), "%s", name);
-    (void)snprintf(out->queues, sizeof(out->queues), "%s", queues ? queues : "");
-    out->concurrency = slots ? (int)strtol(slots, NULL, 10) : 0;
-    out->started_at = at ? strtoll(at, NULL, 10) * LADE_MILLISECOND : 0;
+    copy_text(out->name, sizeof(out->name), take_line(&about));
+    copy_text(out->queues, sizeof(out->queues), take_line(&about));
+    out->concurrency = (int)read_number(take_line(&about));
+    out->started_at = read_number(about) * LADE_MILLISECOND;
 }
 
 int ls_resque_list_workers(struct lq_store *base, struct lb_arena *arena, lade_worker_info **out,
