@@ -511,7 +511,7 @@ enum lade_job_verb {
         1, /* scheduled, ready, retrying -> dead (killed); active: cancelled in the handler, then dead */
     LADE_JOB_CANCEL =
         2, /* scheduled, ready, retrying -> cancelled; active: the handler is told, then cancelled */
-    LADE_JOB_REMOVE = 3 /* any state -> gone; active: the handler is told, its outcome is refused */
+    LADE_JOB_REMOVE = 3 /* any state, or a kept result -> gone; active: told, its outcome refused */
 };
 
 /*

@@ -311,12 +311,25 @@ static int run_all(struct run *r, lade_err *err)
     }
 }
 
-/* The end of the one JSON object; ids, when asked for, were written as they came. */
-static void print_json_end(const struct run *r, uint64_t n_bad)
+/* The counts: in JSON the end of the one object; ids, when asked for, were written as they came. */
+static void print_counts(const struct run *r, uint64_t n_bad)
 {
     bool has_ids = r->c->format == CLI_JSON && r->b->print_ids;
-    if (r->c->format != CLI_JSON && !(r->c->format == CLI_NDJSON && r->c->dry_run))
+    /* A line for each job, when those are asked for, says it all in TSV and NDJSON. */
+    bool has_lines = r->b->print_ids && !r->c->dry_run && r->c->format != CLI_JSON;
+    if (r->c->format == CLI_TABLE || (has_lines && (r->c->format == CLI_NDJSON || r->n_printed)))
         return;
+    if (r->c->format == CLI_TSV && has_lines) {
+        (void)puts("line\tid\tduplicate");
+        return;
+    }
+    if (r->c->format == CLI_TSV) {
+        (void)printf("dry_run\tadded\tduplicates\tbad\trefused\n%s\t%llu\t%llu\t%llu\t%llu\n",
+                     r->c->dry_run ? "yes" : "no", (unsigned long long)r->n_added,
+                     (unsigned long long)r->n_duplicate, (unsigned long long)n_bad,
+                     (unsigned long long)r->n_refused);
+        return;
+    }
     if (has_ids)
         (void)fputs(r->n_printed ? "\n],\n" : "{\"ids\":[],\n", stdout);
     (void)printf(
@@ -339,7 +352,7 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
     rc = run_all(&r, &err);
     show_progress(&r, true);
     uint64_t n_bad = r.n_bad + (rc < 0 && is_bad_input(rc));
-    print_json_end(&r, n_bad);
+    print_counts(&r, n_bad);
     if (rc != 0)
         (void)cli_complain(&err);
     char refused[48] = "";

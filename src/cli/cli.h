@@ -85,6 +85,12 @@ extern const size_t cli_n_globals;
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_n_commands;
 
+struct cli_alias {
+    const char *alias, *name;
+};
+
+extern const struct cli_alias cli_noun_aliases[], cli_verb_aliases[];
+extern const size_t cli_n_noun_aliases, cli_n_verb_aliases;
 /* "job" of "task" and so on; the name itself when it is no alias. */
 const char *cli_noun_of(const char *word);
 const char *cli_verb_of(const char *word);

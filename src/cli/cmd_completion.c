@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "cli/commands.h"
+#include "cli/queue_sort.h"
 
 static const char states[] = "scheduled ready active retrying completed dead cancelled";
 static const char formats[] = "table json ndjson tsv";
@@ -88,19 +89,11 @@ static void print_aliases(void)
     (void)printf("    case $noun in\n"
                  "    enqueue) noun=job verb=enqueue ;;\n"
                  "    work) noun=worker verb=run ;;\n");
-    static const char *const others[] = {"task",    "tasks", "jobs",     "dlq",       "queues",
-                                         "workers", "flows", "workflow", "workflows", "cron"};
-
-    for (size_t i = 0; i < LB_ARRAY_LEN(others); i++) {
-        const char *noun = cli_noun_of(others[i]);
-        if (strcmp(noun, others[i]) != 0)
-            (void)printf("    %s) noun=%s ;;\n", others[i], noun);
-    }
+    for (size_t i = 0; i < cli_n_noun_aliases; i++)
+        (void)printf("    %s) noun=%s ;;\n", cli_noun_aliases[i].alias, cli_noun_aliases[i].name);
     (void)printf("    esac\n    case $verb in\n");
-    static const char *const verbs[] = {"list", "inspect", "archive", "remove", "delete"};
-
-    for (size_t i = 0; i < LB_ARRAY_LEN(verbs); i++)
-        (void)printf("    %s) verb=%s ;;\n", verbs[i], cli_verb_of(verbs[i]));
+    for (size_t i = 0; i < cli_n_verb_aliases; i++)
+        (void)printf("    %s) verb=%s ;;\n", cli_verb_aliases[i].alias, cli_verb_aliases[i].name);
     (void)printf("    esac\n");
 }
 
@@ -143,8 +136,9 @@ static void print_bash(void)
     print_cases();
     (void)printf("    case $prev in\n"
                  "    --output|-o) words='%s' ;;\n"
-                 "    --state) words='%s' ;;\n    ",
-                 formats, states);
+                 "    --state) words='%s' ;;\n"
+                 "    --sort) words='%s' ;;\n    ",
+                 formats, states, cli_queue_sort_words());
     print_all_valued();
     (void)printf(") words= ;;\n    esac\n"
                  "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
@@ -167,8 +161,9 @@ static void print_zsh(void)
     print_cases();
     (void)printf("    list=$words\n    }\n    case $prev in\n"
                  "    (--output|-o) list='%s' ;;\n"
-                 "    (--state) list='%s' ;;\n    (",
-                 formats, states);
+                 "    (--state) list='%s' ;;\n"
+                 "    (--sort) list='%s' ;;\n    (",
+                 formats, states, cli_queue_sort_words());
     print_all_valued();
     (void)printf(") list= ;;\n    esac\n"
                  "    if [[ -n $list ]]; then compadd -- ${=list}; else _files; fi\n"
@@ -194,6 +189,8 @@ static void print_fish_option(const struct cli_command *c, const struct cli_opt 
         (void)printf(" -x -a '%s'", formats);
     else if (strcmp(o->name, "state") == 0)
         (void)printf(" -x -a '%s'", states);
+    else if (strcmp(o->name, "sort") == 0)
+        (void)printf(" -x -a '%s'", cli_queue_sort_words());
     else if (takes_value(o))
         (void)printf(" -r");
     (void)printf(" -d ");

@@ -314,6 +314,9 @@ static enum cli_exit run_queue_events(struct cli *c, void *values, char **args, 
     if (s->cap > 0 && !on)
         return cli_say(CLI_USAGE, "--cap goes with on only");
     int rc = on ? cli_connect(c, NULL, &err) : cli_look(c, &err);
+    /* On makes the queue; off of one that is not there would only hide a wrong name. */
+    if (rc == 0 && off)
+        rc = lade_queue_events_get(c->q, args[0], &(lade_events_info){0}, &err);
     if (rc == 0 && n_args > 1)
         rc = lade_queue_events_set(c->q, args[0], on ? (uint32_t)cap : 0, &err);
     return rc < 0 ? cli_complain(&err) : show_stream(c, args[0], &err);

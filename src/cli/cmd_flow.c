@@ -41,6 +41,8 @@ static enum cli_exit enqueue(struct cli *c, const struct cli_flow *f)
     lade_id id = {{0}};
     int rc = c->dry_run ? lade_flow_check(c->q, &f->spec, &err)
                         : lade_flow_enqueue(c->q, &f->spec, &id, &err);
+    if (rc < 0)
+        cli_flow_name_place(f, &err);
     if (rc >= 0 && print_enqueued(c, f, c->dry_run ? NULL : id.text, rc, &err) < 0)
         rc = err.code;
     if (rc < 0)

@@ -209,6 +209,11 @@ static int foresee(struct cli *c, enum lade_job_verb verb, const char *id, lade_
 {
     lade_job_view *v = NULL;
     int rc = lade_job_get(c->q, c->queue, id, &v, err);
+    if (rc == LADE_NOT_FOUND && verb == LADE_JOB_REMOVE) {
+        bool found = false; /* its result may have outlived it */
+        rc = cli_result_look(c, id, &found, err);
+        return rc < 0 ? rc : found ? 0 : LADE_NOT_FOUND;
+    }
     if (rc != 0)
         return rc;
     bool has_ended = v->state == LADE_STATE_COMPLETED || v->state == LADE_STATE_DEAD ||
@@ -223,7 +228,7 @@ static int act_on(struct cli *c, int verb, const lade_id *ids, size_t n, struct 
                   lade_err *err)
 {
     const char *texts[CLI_ACTS_STEP];
-    int outcomes[CLI_ACTS_STEP];
+    int outcomes[CLI_ACTS_STEP] = {0};
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         texts[i] = ids[i].text;

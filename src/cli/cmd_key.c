@@ -193,16 +193,22 @@ static enum cli_exit pause_key(struct cli *c, char **args, int n_args, bool paus
     if (!key)
         return code;
     lade_bytes bytes = {key, strlen(key)};
-    int rc = pause ? lade_key_pause(c->q, c->queue, bytes, &err)
+    lade_queue_info info;
+    /* As of queues: to pause makes it and says so, to resume one that is not there would hide a wrong name. */
+    int rc = lade_queue_get(c->q, c->queue, &info, &err);
+    bool is_new = pause && rc == LADE_NOT_FOUND;
+    if (rc == 0 || is_new)
+        rc = pause ? lade_key_pause(c->q, c->queue, bytes, &err)
                    : lade_key_resume(c->q, c->queue, bytes, &err);
-    if (rc < 0)
-        return cli_complain(&err);
+    if (rc != 0)
+        return complain(c, NULL, rc, &err);
     struct cli_row row;
     cli_row_init(&row);
     cli_row_text(&row, "queue", c->queue);
     cli_row_text(&row, "key", key);
     cli_row_bool(&row, "paused", pause);
-    cli_note(c, "%s of %s: %s", key, c->queue, pause ? "paused" : "resumed");
+    cli_note(c, "%s of %s: %s%s", key, c->queue, pause ? "paused" : "resumed",
+             is_new ? " (new queue: no jobs yet)" : "");
     if (c->format != CLI_TABLE)
         return cli_out_object(c, &row, &err) < 0 ? cli_complain(&err) : CLI_OK;
     cli_row_fini(&row);
@@ -220,7 +226,8 @@ const struct cli_command cli_key_pause = {
     .verb = "pause",
     .args = "QUEUE KEY",
     .max_args = 2,
-    .about = "Stops taking jobs of one key. Those that run go on; more may be enqueued.",
+    .about = "Stops taking jobs of one key. Those that run go on; more may be enqueued. A queue "
+             "that is not there yet is made, and told to be new.",
     .examples = "  lade key pause mail customer-17",
     .queue_help = "the queue, in place of an argument",
     .run = run_pause,

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cli/commands.h"
 #include "cli/limit_opts.h"
+#include "cli/queue_sort.h"
 #include "cli/view.h"
 
 #define PURGE_STEP 1000
@@ -41,22 +42,31 @@ static void make_row(struct cli_row *r, const lade_queue_info *q)
     cli_row_u64(r, "workers", q->n_workers);
 }
 
+struct ls {
+    const char *sort;
+    bool reverse;
+};
+
 static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args)
 {
-    (void)values;
+    const struct ls *ls = values;
+    struct cli_queue_sort sort = {.reverse = ls->reverse};
     (void)args;
     (void)n_args;
     lade_err err = {0};
     lade_queue_info *queues = NULL;
     size_t n = 0;
     struct cli_out out;
-    int rc = cli_look(c, &err);
+    int rc = ls->sort ? cli_queue_sort_read(&sort, "--sort", ls->sort, &err) : 0;
+    if (rc == 0)
+        rc = cli_look(c, &err);
     if (rc == 0)
         rc = cli_view_queues(c, &queues, &n, &err);
     if (rc > 0)
         return cli_say(cli_exit_of(rc), "%s", err.text);
     if (rc < 0)
         return cli_complain(&err);
+    cli_queue_sort(&sort, queues, n);
     cli_out_begin(&out, c, queue_columns, LB_ARRAY_LEN(queue_columns));
     for (size_t i = 0; i < n; i++) {
         struct cli_row row;
@@ -68,13 +78,26 @@ static enum cli_exit run_ls(struct cli *c, void *values, char **args, int n_args
     return rc < 0 ? cli_complain(&err) : CLI_OK;
 }
 
+static const struct cli_opt ls_opts[] = {
+    {"reverse", 0, CLI_OPT_FLAG, offsetof(struct ls, reverse), NULL, "the other way round", 0, 0,
+     NULL},
+    {"sort", 0, CLI_OPT_TEXT, offsetof(struct ls, sort), "WORDS",
+     "by these, the largest first: failed, latency, ready, dead, ... (default name)", 0, 0, NULL},
+};
+
 const struct cli_command cli_queue_ls = {
     .noun = "queue",
     .verb = "ls",
     .args = "",
-    .about = "Lists queues. Counts by state are exact; latency is the age of the oldest "
-             "ready job.",
-    .examples = "  lade queue ls\n  lade queue ls -o json -u redis://localhost",
+    .about =
+        "Lists queues. Counts by state are exact; latency is the age of the oldest ready job. --sort takes several words, "
+        "comma separated: name; ready, scheduled, retrying, active, dead, completed, cancelled, held, workers; latency; and "
+        "of what happened since the queue was made enqueued, done, failed (attempts), died.",
+    .examples = "  lade queue ls\n  lade queue ls --sort failed,latency\n"
+                "  lade queue ls -o json -u redis://localhost",
+    .opts = ls_opts,
+    .n_opts = LB_ARRAY_LEN(ls_opts),
+    .size = sizeof(struct ls),
     .run = run_ls,
 };
 

@@ -9,66 +9,41 @@
 
 /* In the order help shows them. */
 const struct cli_command *const cli_commands[] = {
-    &cli_job_enqueue,
-    &cli_job_ls,
-    &cli_job_show,
-    &cli_job_retry,
-    &cli_job_kill,
-    &cli_job_cancel,
-    &cli_job_edit,
-    &cli_job_rm,
-    &cli_job_wait,
-    &cli_job_logs,
-    &cli_worker_run,
-    &cli_worker_ls,
-    &cli_queue_ls,
-    &cli_queue_show,
-    &cli_queue_pause,
-    &cli_queue_resume,
-    &cli_queue_purge,
-    &cli_queue_rm,
-    &cli_queue_events,
-    &cli_queue_limit,
-    &cli_key_ls,
-    &cli_key_show,
-    &cli_key_limit,
-    &cli_key_pause,
-    &cli_key_resume,
-    &cli_dead_ls,
-    &cli_dead_classes,
-    &cli_dead_show,
-    &cli_dead_redrive,
-    &cli_dead_purge,
-    &cli_flow_run,
-    &cli_flow_ls,
-    &cli_flow_show,
-    &cli_flow_cancel,
-    &cli_flow_retry,
-    &cli_flow_rm,
-    &cli_events,
-    &cli_stats,
-    &cli_doctor,
-    &cli_version,
-    &cli_help,
-    &cli_completion,
-    &cli_schedule_ls,
-    &cli_schedule_show,
-    &cli_schedule_set,
-    &cli_schedule_rm,
-    &cli_schedule_pause,
-    &cli_schedule_resume,
-    &cli_schedule_run,
-    &cli_schedule_preview,
-    &cli_schedule_explain,
-    &cli_schedule_serve,
+    &cli_job_enqueue,      &cli_job_ls,         &cli_job_show,
+    &cli_job_retry,        &cli_job_kill,       &cli_job_cancel,
+    &cli_job_edit,         &cli_job_rm,         &cli_job_wait,
+    &cli_job_logs,         &cli_job_trace,      &cli_worker_run,
+    &cli_worker_ls,        &cli_queue_ls,       &cli_queue_show,
+    &cli_queue_pause,      &cli_queue_resume,   &cli_queue_purge,
+    &cli_queue_rm,         &cli_queue_events,   &cli_queue_limit,
+    &cli_key_ls,           &cli_key_show,       &cli_key_limit,
+    &cli_key_pause,        &cli_key_resume,     &cli_dead_ls,
+    &cli_dead_classes,     &cli_dead_show,      &cli_dead_redrive,
+    &cli_dead_purge,       &cli_flow_run,       &cli_flow_ls,
+    &cli_flow_show,        &cli_flow_cancel,    &cli_flow_retry,
+    &cli_flow_rm,          &cli_events,         &cli_stats,
+    &cli_doctor,           &cli_version,        &cli_help,
+    &cli_completion,       &cli_schedule_ls,    &cli_schedule_show,
+    &cli_schedule_set,     &cli_schedule_rm,    &cli_schedule_pause,
+    &cli_schedule_resume,  &cli_schedule_run,   &cli_schedule_preview,
+    &cli_schedule_explain, &cli_schedule_serve,
 };
 const size_t cli_n_commands = LB_ARRAY_LEN(cli_commands);
 
-struct alias {
-    const char *alias, *name;
-};
+const struct cli_alias cli_noun_aliases[] = {
+    {"task", "job"},           {"dlq", "dead"},   {"jobs", "job"},      {"queues", "queue"},
+    {"workers", "worker"},     {"tasks", "job"},  {"keys", "key"},      {"workflow", "flow"},
+    {"workflows", "flow"},     {"flows", "flow"}, {"cron", "schedule"}, {"schedules", "schedule"},
+    {"repeatable", "schedule"}};
+const size_t cli_n_noun_aliases = LB_ARRAY_LEN(cli_noun_aliases);
 
-static const char *find_alias(const struct alias *aliases, size_t n, const char *word)
+/* run = retry is apart, in cli_find_words. */
+const struct cli_alias cli_verb_aliases[] = {
+    {"list", "ls"},   {"inspect", "show"}, {"archive", "kill"},  {"remove", "rm"},
+    {"delete", "rm"}, {"peek", "ls"},      {"replay", "redrive"}};
+const size_t cli_n_verb_aliases = LB_ARRAY_LEN(cli_verb_aliases);
+
+static const char *find_alias(const struct cli_alias *aliases, size_t n, const char *word)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(aliases[i].alias, word) == 0)
@@ -79,25 +54,12 @@ static const char *find_alias(const struct alias *aliases, size_t n, const char 
 
 const char *cli_noun_of(const char *word)
 {
-    static const struct alias aliases[] = {
-        {"task", "job"},           {"dlq", "dead"},       {"jobs", "job"},
-        {"queues", "queue"},       {"workers", "worker"}, {"tasks", "job"},
-        {"keys", "key"},           {"workflow", "flow"},  {"workflows", "flow"},
-        {"flows", "flow"},         {"cron", "schedule"},  {"schedules", "schedule"},
-        {"repeatable", "schedule"}};
-
-    return find_alias(aliases, LB_ARRAY_LEN(aliases), word);
+    return find_alias(cli_noun_aliases, cli_n_noun_aliases, word);
 }
 
 const char *cli_verb_of(const char *word)
 {
-    static const struct alias aliases[] = {{"list", "ls"},
-                                           {"inspect", "show"},
-                                           {"archive", "kill"},
-                                           {"remove", "rm"},
-                                           {"delete", "rm"}};
-
-    return find_alias(aliases, LB_ARRAY_LEN(aliases), word);
+    return find_alias(cli_verb_aliases, cli_n_verb_aliases, word);
 }
 
 const struct cli_command *cli_find(const char *noun, const char *verb)

@@ -38,6 +38,8 @@ extern const struct cli_command cli_stats;
 extern const struct cli_command cli_events, cli_queue_events;
 /* cmd_wait.c */
 extern const struct cli_command cli_job_wait, cli_job_logs;
+/* cmd_trace.c */
+extern const struct cli_command cli_job_trace;
 /* cmd_misc.c */
 extern const struct cli_command cli_doctor, cli_version, cli_help;
 /* cmd_completion.c */

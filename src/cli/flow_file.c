@@ -1,6 +1,7 @@
 #include "cli/flow_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -315,4 +316,100 @@ void cli_flow_fini(struct cli_flow *f)
     json_decref(f->root);
     lb_arena_fini(&f->arena);
     *f = (struct cli_flow){0};
+}
+
+/* places ----------------------------------------------------------------------------------------------------------- */
+
+/* The step number i of a step of the file, with its name appended to `to`; NULL when there is none. */
+static json_t *walk_to(json_t *step, size_t i, struct lb_buf *to)
+{
+    static const char *const lists[] = {"chain", "group"};
+    const char *dot = to->n > 0 ? "." : "";
+    for (size_t k = 0; k < LB_ARRAY_LEN(lists); k++) {
+        json_t *list = json_object_get(step, lists[k]);
+        if (json_is_array(list) && i < json_array_size(list)) {
+            lb_buf_add_fmt(to, "%s%s[%zu]", dot, lists[k], i);
+            return json_array_get(list, i);
+        }
+    }
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(json_object_get(step, "graph"), name, value)
+    {
+        if (i-- == 0) {
+            lb_buf_add_fmt(to, "%sgraph.%.40s", dot, name);
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* The number in "steps[N]" or "step N" at *p, which moves behind it. */
+static bool take_index(const char **p, size_t *i)
+{
+    char *end = NULL;
+    if (strncmp(*p, "step ", 5) == 0 && (*p)[5] >= '0' && (*p)[5] <= '9') {
+        *i = strtoul(*p + 5, &end, 10);
+        *p = end;
+        return true;
+    }
+    if (strncmp(*p, "steps[", 6) != 0)
+        return false;
+    *i = strtoul(*p + 6, &end, 10);
+    if (end == *p + 6 || *end != ']')
+        return false;
+    *p = end + 1;
+    return true;
+}
+
+/* Appends the rest of a text about `step`, in which steps[N] are its own. */
+static void add_text(struct lb_buf *to, json_t *step, const char *p)
+{
+    while (*p) {
+        struct lb_buf name;
+        size_t i = 0;
+        const char *from = p;
+        lb_buf_init(&name);
+        if (take_index(&p, &i) && walk_to(step, i, &name))
+            lb_buf_add(to, name.p, name.n);
+        else
+            lb_buf_add(to, from, (size_t)((p = from + 1) - from));
+        lb_buf_fini(&name);
+    }
+}
+
+void cli_flow_name_place(const struct cli_flow *f, lade_err *err)
+{
+    json_t *step = json_object_get(f->root, "root");
+    const char *p = err->text;
+    struct lb_buf to;
+    size_t i = 0;
+    if (strncmp(p, "root", 4) != 0)
+        return;
+    lb_buf_init(&to);
+    p += 4;
+    while (step && strncmp(p, ".steps[", 7) == 0) {
+        p++;
+        step = take_index(&p, &i) ? walk_to(step, i, &to) : NULL;
+    }
+    if (step && strncmp(p, ".job", 4) == 0) {
+        lb_buf_add_fmt(&to, "%scallback", to.n > 0 ? "." : "");
+        p += 4;
+    }
+    if (step && *p == ':') {
+        if (to.n == 0)
+            lb_buf_add_str(&to, "flow");
+        const char *shape = json_object_get(step, "chain")   ? "chain"
+                            : json_object_get(step, "group") ? "group"
+                                                             : "graph";
+        if (strncmp(p, ": steps ", 8) == 0) { /* the member itself */
+            lb_buf_add_fmt(&to, ": %s ", shape);
+            p += 8;
+        }
+        add_text(&to, step, p);
+        lb_buf_add_byte(&to, 0);
+        if (!to.failed)
+            (void)snprintf(err->text, sizeof(err->text), "%s", (const char *)to.p);
+    }
+    lb_buf_fini(&to);
 }

@@ -33,5 +33,10 @@ struct cli_flow {
 LADE_CHECKED int cli_flow_parse(struct cli_flow *out, const char *text, size_t n,
                                 const lade_job_spec *defaults, lade_err *err);
 void cli_flow_fini(struct cli_flow *f);
+/*
+ * The library names a step by its place in the spec, root.steps[1].job; in *err that becomes what the file calls it:
+ * chain[1].callback, graph.NAME. A place that is not of this flow is left as it is.
+ */
+void cli_flow_name_place(const struct cli_flow *f, lade_err *err);
 
 #endif

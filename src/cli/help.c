@@ -115,7 +115,7 @@ void cli_help_all(void)
     (void)printf(
         "\nShort: lade enqueue = job enqueue, lade work = worker run.\n"
         "Aliases: task = job, dlq = dead, workflow = flow, cron = schedule, list = ls, inspect = show,\n"
-        "         run = retry, archive = kill.\n\nGlobal options:\n");
+        "         run = retry, archive = kill, remove = rm, peek = ls, replay = redrive.\n\nGlobal options:\n");
     for (size_t i = 0; i < cli_n_globals; i++)
         print_option(&cli_globals[i]);
     (void)printf("\nExit: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or duplicate,\n"

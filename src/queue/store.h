@@ -435,7 +435,7 @@ struct lq_store_ops {
      * when no row is left: the cursor is done then. */
     int (*list)(struct lq_store *s, const char *queue, enum lade_state state, lade_cursor *cursor,
                 size_t limit, struct lq_row_vec *out, lade_err *err);
-    /* lade_job_act on one queue: outcome[i] is 0, NOT_FOUND or WRONG_STATE; n <= LQ_TAKE_MAX. */
+    /* lade_job_act on one queue: outcome[i] is 0, NOT_FOUND or WRONG_STATE; n <= LQ_TAKE_MAX. REMOVE: 0 too for a result alone. */
     int (*act)(struct lq_store *s, const char *queue, enum lade_job_verb verb,
                const struct lb_slice *id, size_t n, int *outcome, lade_err *err);
     int (*purge)(struct lq_store *s, const char *queue, enum lade_state state, size_t max,

@@ -231,11 +231,17 @@ static void bad_workflows_are_refused(void **state)
         const char *text, *says;
     } bad[] = {
         {"{\"group\":[{\"kind\":\"a\"}]}", "no callback"},
-        {"{\"group\":[],\"callback\":{\"kind\":\"a\"}}", "steps is empty"},
-        {"{\"chain\":[{\"kind\":\"a\",\"id\":\"x\"}]}", "root.steps[0]: id is set"},
+        {"{\"group\":[],\"callback\":{\"kind\":\"a\"}}", "flow: group is empty"},
+        {"{\"chain\":[{\"kind\":\"a\",\"id\":\"x\"}]}", "chain[0]: id is set"},
         {"{\"graph\":{\"a\":{\"kind\":\"a\",\"after\":[\"b\"]},"
          "\"b\":{\"kind\":\"b\",\"after\":[\"a\"]}}}",
-         "cycle"},
+         "cycle: graph.a runs after graph.b, which runs after it"},
+        {"{\"graph\":{\"a\":{\"kind\":\"a\"},\"b\":{\"kind\":\"\",\"after\":[\"a\"]}}}",
+         "graph.b: kind is missing"},
+        {"{\"chain\":[{\"kind\":\"a\"},{\"group\":[{\"kind\":\"a\"}],\"callback\":{\"kind\":\"b b\"}}]}",
+         "chain[1].callback: kind 'b b'"},
+        {"{\"graph\":{\"a\":{\"kind\":\"a\"},\"b\":{\"kind\":\"b\",\"after\":[\"a\",\"a\"]}}}",
+         "graph.b.after names graph.a twice"},
         {"{\"chain\":[{\"kind\":\"a\",\"payl\":1}]}", "chain[0]: \"payl\": unknown member"},
         {"not json", "not JSON"},
     };

@@ -215,6 +215,27 @@ static void a_kept_result_goes_with_a_job_that_is_removed_and_with_its_queue(voi
     assert_int_equal(result_of("b").outcome, LADE_NOT_FOUND);
 }
 
+static void removing_a_job_whose_record_is_gone_removes_its_kept_result(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    ct_join("w", "q");
+    put_and_complete("a", "of a", CT_HOUR);
+    put_and_complete("b", "of b", CT_SOON);
+    EXPECT(0, ct.s->ops->purge(ct.s, "q", LADE_STATE_COMPLETED, 1000, &n, &ct.err));
+    assert_result("a", "of a");
+    assert_int_equal(ct_act("q", LADE_JOB_RETRY, "a"), LADE_NOT_FOUND);
+    assert_int_equal(ct_act("q", LADE_JOB_KILL, "a"), LADE_NOT_FOUND);
+    assert_result("a", "of a");
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_DONE);
+    assert_int_equal(result_of("a").outcome, LADE_NOT_FOUND);
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "a"), LADE_NOT_FOUND);
+    int64_t start = ct_now();
+    while (ct_now() <= start + CT_SOON)
+        ct_step(CT_SOON);
+    assert_int_equal(ct_act("q", LADE_JOB_REMOVE, "b"), LADE_NOT_FOUND);
+}
+
 /* Among others that have none, in one settle, in whatever form the jobs are kept. */
 static void kept_results_of_a_pack_are_of_their_jobs(void **state)
 {
@@ -269,6 +290,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_result_goes_when_its_time_is_over),
     CT_TEST(a_kept_result_is_of_that_run_alone),
     CT_TEST(a_kept_result_goes_with_a_job_that_is_removed_and_with_its_queue),
+    CT_TEST(removing_a_job_whose_record_is_gone_removes_its_kept_result),
     CT_TEST(kept_results_of_a_pack_are_of_their_jobs),
     CT_TEST(a_step_with_a_kept_result_hands_it_on),
 };

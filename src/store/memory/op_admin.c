@@ -88,6 +88,9 @@ int ls_memory_act(struct lq_store *s, const char *queue, enum lade_job_verb verb
     int first = LADE_DONE;
     for (size_t i = 0; i < n && first >= 0; i++) {
         outcome[i] = ls_memory_act_on(s, q ? ls_memory_job_find(q, id[i]) : NULL, verb, now);
+        if (q && outcome[i] == LADE_NOT_FOUND && verb == LADE_JOB_REMOVE &&
+            ls_memory_kept_find(q, id[i], now))
+            outcome[i] = LADE_DONE; /* its record is gone, but not its result */
         if (outcome[i] == LADE_DONE && verb == LADE_JOB_REMOVE)
             ls_memory_kept_drop(q, id[i]);
         if (first == LADE_DONE || outcome[i] < 0)

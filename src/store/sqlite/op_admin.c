@@ -130,6 +130,17 @@ int ls_sqlite_act_on(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, enum la
     return rc < 0 ? rc : ls_sqlite_flow_ended(flows, id, LADE_STEP_CANCELLED, (struct lb_slice){0});
 }
 
+/* Of a job whose record is gone its result may be there yet: 0, or LADE_NOT_FOUND when there is none either. */
+static int remove_result(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                         struct lb_slice id)
+{
+    struct lb_mut result = {0};
+    int rc = ls_sqlite_apart_get(tx, q->num, id, 0, &tx->arena, &result);
+    if (rc < 0 || !result.p)
+        return rc < 0 ? rc : LADE_NOT_FOUND;
+    return ls_sqlite_apart_del(tx, q->num, id);
+}
+
 static int run_act(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct act *a = arg;
@@ -140,6 +151,8 @@ static int run_act(struct ls_sqlite_tx *tx, void *arg)
     int rc = ls_sqlite_tx_queue(tx, a->queue, &q);
     for (size_t i = 0; i < a->n && rc >= 0; i++) {
         rc = q ? ls_sqlite_act_on(tx, q, a->verb, a->id[i], &flows) : LADE_NOT_FOUND;
+        if (q && rc == LADE_NOT_FOUND && a->verb == LADE_JOB_REMOVE)
+            rc = remove_result(tx, q, a->id[i]);
         a->outcome[i] = rc;
         if (first == 0)
             first = rc;

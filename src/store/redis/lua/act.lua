@@ -214,7 +214,8 @@ local function op_act(keys, argv)
         state, level, where, p, place, is = find_job(id)
         key, goes_first = gate and state and call('HGET', P .. 'key', id) or nil, false
         if not state then
-            out[i - 1] = ABSENT
+            -- of a job whose record is gone its result may be there yet (heed.lua)
+            out[i - 1] = verb == '3' and call('DEL', P .. 't:' .. id) == 1 and DONE or ABSENT
         elseif verb == '0' then
             out[i - 1] = retry(id, state, level)
             revived = revived + (out[i - 1] == DONE and 1 or 0)
@@ -223,7 +224,7 @@ local function op_act(keys, argv)
         else
             out[i - 1] = finish(id, state, level, where)
         end
-        if out[i - 1] == DONE and find(id, '~', 1, true) then
+        if state and out[i - 1] == DONE and find(id, '~', 1, true) then
             flow_items[#flow_items + 1] = {id, state}
         end
     end
