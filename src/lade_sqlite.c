@@ -6,6 +6,7 @@
 #include <lade/sqlite.h>
 
 #include "base/err.h"
+#include "queue/ahead.h"
 #include "queue/client.h"
 #include "queue/effect.h"
 #include "store/sqlite/foreign.h"
@@ -42,7 +43,7 @@ int lade_sqlite_complete(lade_job *job, sqlite3 *db, const char *schema, lade_er
                            .to = LQ_TO_COMPLETED,
                            .result = lb_buf_slice(&job->result),
                            .reason = LQ_REASON_NONE};
-    if (lade_job_cancelled(job) && atomic_load(&job->lost))
+    if ((lade_job_cancelled(job) && atomic_load(&job->lost)) || lq_ahead_ask(job) != 0)
         return LADE_STALE;
     int rc = ls_sqlite_foreign_settle(job->worker->q->store, db, schema, &it, err);
     if (rc == 0)

@@ -18,7 +18,7 @@
 
 struct work {
     int64_t concurrency, lease, sweep, max_crashes, shutdown_timeout, prefetch, payload_max;
-    bool shutdown_given, prefetch_given, drain, no_progress, init, no_scheduler;
+    bool shutdown_given, prefetch_given, drain, no_progress, init, no_scheduler, strict_steps;
     const char *name;
     const char *signals;            /* whose table; NULL: the URL's */
     const char *kind[HANDLERS_MAX]; /* kind[i] is run by command[i]; NULL until its --exec came */
@@ -151,6 +151,8 @@ static const struct cli_opt opts[] = {
      NULL},
     {"no-scheduler", 0, CLI_OPT_FLAG, AT(no_scheduler), NULL, "take no part in firing schedules", 0,
      0, NULL},
+    {"strict-steps", 0, CLI_OPT_FLAG, AT(strict_steps), NULL,
+     "begin a step of a workflow only when the end of the one before is stored", 0, 0, NULL},
     {"drain", 0, CLI_OPT_FLAG, AT(drain), NULL,
      "end when no job is left; one of a kind without a handler here keeps it running", 0, 0, NULL},
     {"lease", 0, CLI_OPT_DURATION, AT(lease), "DURATION", "of a worker (default 15s)", LADE_SECOND,
@@ -242,6 +244,7 @@ static int open_worker(struct cli *c, struct work *w, struct cli_progress *progr
         .prefetch_max = (int)w->prefetch,
         .drain = w->drain,
         .no_scheduler = w->no_scheduler,
+        .strict_steps = w->strict_steps,
         .resque_signals = w->signals && strcmp(w->signals, "resque") == 0,
         .executor = w->tasks ? LADE_EXECUTOR_TASK : LADE_EXECUTOR_THREAD,
         .log = cli_progress_log,

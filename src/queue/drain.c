@@ -107,7 +107,7 @@ static int trip(struct drain *d, bool take_more, struct lade_job **out)
     if (d->job)
         it = d->job->settle;
     lq_worker_order(d->w, d->order, haul != NULL);
-    struct lq_take take = {d->w->incarnation, {d->order, d->w->n_queues}, 1, false};
+    struct lq_take take = {d->w->incarnation, {d->order, d->w->n_queues}, 1, false, false};
     int rc = lq_settle_take(d->w->q->store, &it, n, haul ? &take : NULL, haul ? &haul->vec : NULL,
                             d->err);
     if (rc >= 0 && d->job) {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/ahead.h"
 #include "queue/history.h"
 
 struct lq_effects {
@@ -151,6 +152,9 @@ int lade_effect(lade_job *job, const char *key, lade_bytes value, lade_err *err)
                        job->worker->q->store->ops->name);
     if (lade_effect_done(job, key, NULL))
         return LADE_DUPLICATE;
+    rc = lq_ahead_await(job, err);
+    if (rc != 0)
+        return rc;
     if (!hold(job))
         return LADE_STALE;
     if (!effects_of(job))
@@ -183,7 +187,7 @@ int lade_effect_run(lade_job *job, const char *key, lade_effect_fn fn, void *ctx
 
 int lq_effect_beside(struct lade_job *job, bool completed, lade_err *err)
 {
-    if (!hold(job))
+    if (lq_ahead_ask(job) != 0 || !hold(job))
         return LADE_STALE;
     struct lq_effects *e = effects_of(job);
     if (e) {

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/ahead.h"
 #include "queue/pace.h"
 #include "queue/worker.h"
 
@@ -98,8 +99,9 @@ static size_t want(const struct fetch *f)
 static bool should_linger(const struct fetch *f)
 {
     const struct lade_worker *w = f->w;
-    return w->n_done > 0 && w->n_queued > w->n_slots && w->mean_run < LINGER &&
-           w->n_done < LB_MIN(w->n_queued, 256) && w->phase == LQ_PHASE_RUNNING;
+    return w->n_done > 0 && w->n_awaiting == 0 && w->n_queued > w->n_slots &&
+           w->mean_run < LINGER && w->n_done < LB_MIN(w->n_queued, 256) &&
+           w->phase == LQ_PHASE_RUNNING;
 }
 
 /*
@@ -200,6 +202,10 @@ static void release_settled(struct fetch *f)
     lr_mutex_lock(&w->lock);
     w->store_away = false;
     assert(w->n_settling == f->n);
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->job[i]->after)
+            lq_ahead_told(w, f->job[i], f->settle[i].went_on);
+    }
     lb_list_init(&w->settling);
     w->n_settling = 0;
     w->stats.completed += sum.completed;
@@ -241,6 +247,8 @@ static void fill_jobs(struct fetch *f, struct lq_haul *haul)
         job->deadline = LB_FOREVER;
         job->cancel_event.fd = -1;
         job->retry_in = job->snooze_for = job->throttle_for = -1;
+        job->follow = job->leased->follow;
+        job->n_follow = job->leased->n_follow;
     }
     haul->live = haul->vec.n;
     haul->epoch = f->w->taking_epoch; /* ours while the take is under way */
@@ -344,6 +352,16 @@ static int compare_leases(const void *a, const void *b)
     return (x->fence > y->fence) - (x->fence < y->fence);
 }
 
+/* Steps of one flow that were run from one lease stay in their order. */
+static int compare_steps(const void *a, const void *b)
+{
+    const struct lade_job *x = *(struct lade_job *const *)a, *y = *(struct lade_job *const *)b;
+    int order = compare_leases(a, b);
+    if (order == 0)
+        order = (x->number > y->number) - (x->number < y->number);
+    return order ? order : (x->step > y->step) - (x->step < y->step);
+}
+
 /*
  * The settles of this trip, in the order of the leases, which a store can do in stretches; handlers finish in any order.
  * What is handed back keeps the order it was given: each such job goes to the head of its level.
@@ -358,7 +376,7 @@ static void arrange(struct fetch *f)
         sorted = sorted && (i == 0 || compare_leases(&f->job[i - 1], &f->job[i]) <= 0);
     }
     if (!hand_back && !sorted)
-        qsort(f->job, f->n, sizeof(f->job[0]), compare_leases);
+        qsort(f->job, f->n, sizeof(f->job[0]), compare_steps);
     for (size_t i = 0; i < f->n; i++)
         f->settle[i] = f->job[i]->settle;
 }
@@ -368,7 +386,7 @@ static int trip(struct fetch *f, size_t n_want, const char *incarnation)
 {
     struct lade_worker *w = f->w;
     struct lq_haul *haul = n_want > 0 ? lb_calloc(1, sizeof(*haul)) : NULL;
-    struct lq_take take = {incarnation, {f->order, w->n_queues}, n_want, true};
+    struct lq_take take = {incarnation, {f->order, w->n_queues}, n_want, true, !w->strict_steps};
     lade_err err = {0};
     if (haul)
         lb_arena_init(&haul->vec.arena);

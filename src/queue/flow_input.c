@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/ahead.h"
 #include "queue/flow.h"
 #include "queue/flow_store.h"
 #include "queue/worker.h"
@@ -74,13 +75,19 @@ static bool keep(struct lq_inputs *in, size_t first, const struct lq_input_vec *
 }
 
 /* Fetches inputs from `first` on; the first time also how many there are. */
-static int fetch(const lade_job *job, struct lq_inputs *in, size_t first, lade_err *err)
+static int fetch(lade_job *job, struct lq_inputs *in, size_t first, lade_err *err)
 {
     struct lq_store *s = job->worker->q->store;
     struct lq_input_vec vec = {.arena = &in->arena};
-    int rc = s->ops->flow_inputs
-                 ? s->ops->flow_inputs(s, lb_slice_str(in->flow), in->node, first, PIECE, &vec, err)
-                 : LADE_NOT_FOUND;
+    int rc = lq_ahead_await(job, err);
+    if (rc == LADE_STALE)
+        return lb_fail(err, LADE_EUNAVAILABLE, "inputs",
+                       "job %s is another worker's now; return LADE_RETRY", lade_job_id(job));
+    if (rc < 0)
+        return rc;
+    rc = s->ops->flow_inputs
+             ? s->ops->flow_inputs(s, lb_slice_str(in->flow), in->node, first, PIECE, &vec, err)
+             : LADE_NOT_FOUND;
     if (rc < 0)
         return rc;
     if (rc == LADE_NOT_FOUND) /* the flow was removed: the job is one like any other */

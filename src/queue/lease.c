@@ -21,7 +21,8 @@ static void cancel_matching(struct lb_list *list, const struct lq_stop *stop)
 {
     lb_list_each (it, list) {
         struct lade_job *job = LB_CONTAINER_OF(it, struct lade_job, node);
-        if (job->leased->fence == stop->fence && strcmp(job->queue, stop->queue) == 0)
+        if (job->leased->fence == stop->fence && strcmp(job->queue, stop->queue) == 0 &&
+            strcmp(lade_job_id(job), stop->id) == 0)
             lq_job_cancel(job, LQ_CANCEL_OPERATOR);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/ahead.h"
 #include "queue/event.h"
 
 #define EVERY     (250 * LADE_MILLISECOND) /* between two writes of a job */
@@ -118,6 +119,9 @@ static int finish_saying(struct lq_said *s)
 
 static int begin_saying(lade_job *job, struct lq_said **out)
 {
+    int rc = lq_ahead_await(job, NULL);
+    if (rc != 0)
+        return rc;
     struct lq_said *s = job->said ? job->said : make_said(job);
     if (!s)
         return -LADE_ENOMEM;

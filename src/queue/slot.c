@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/ahead.h"
 #include "queue/history.h"
 #include "queue/said.h"
 #include "queue/worker.h"
@@ -72,25 +73,27 @@ static size_t run_size(const struct lade_worker *w)
     if (w->mean_run == 0 || w->mean_run > RUN_TIME / 2 || w->store_away ||
         w->phase != LQ_PHASE_RUNNING)
         return 1;
-    size_t fit = LB_MIN((size_t)(RUN_TIME / w->mean_run), LQ_RUN_MAX);
-    return LB_MIN(fit, LB_MAX(w->n_queued / 2, 1));
+    return LB_MIN((size_t)(RUN_TIME / w->mean_run), LQ_RUN_MAX);
 }
 
 /* queued -> running. False when nothing is queued. Under the lock; the run before has ended. */
 static bool claim_run(struct lade_worker *w, struct lq_slot *slot)
 {
-    size_t n = LB_MIN(run_size(w), w->n_queued);
-    for (size_t i = 0; i < n; i++) {
+    size_t fit = run_size(w), n = 0, steps = 0; /* with those that may be run ahead */
+    for (size_t most = LB_MIN(fit, LB_MAX(w->n_queued / 2, 1)); n < most && w->n_queued > 0; n++) {
         struct lade_job *job = LB_CONTAINER_OF(w->queued.next, struct lade_job, node);
+        steps += 1 + job->n_follow;
+        if (n > 0 && steps > fit)
+            break;
         lq_worker_remove(w, job);
         lq_worker_push(w, job, LQ_PLACE_RUNNING);
         atomic_store_explicit(&job->holders, 2, memory_order_relaxed);
-        slot->run[i] = job;
+        slot->run[n] = job;
     }
     slot->n_moved = 0;
     slot->claimed_at = slot->now;
     set_listed(w, slot, (uint32_t)n);
-    if (n > 1) {
+    if (n > 1 || (n == 1 && steps > 1 && fit > 1)) {
         lb_list_push_back(&w->runs, &slot->in_runs);
         slot->is_in_runs = true;
         w->n_runs++;
@@ -109,7 +112,7 @@ static struct lade_job *begin_next(struct lq_slot *slot)
             return NULL;
     } while (!atomic_compare_exchange_weak(&slot->span, &span, span + (UINT64_C(1) << 32)));
     struct lade_job *job = slot->run[span_next(span)];
-    job->started_at = slot->now;
+    job->started_at = job->ahead_since = slot->now;
     atomic_store_explicit(&job->stage, LQ_STAGE_STARTED, memory_order_release);
     return job;
 }
@@ -301,20 +304,24 @@ bool lq_slots_recall(struct lade_worker *w, int64_t since)
 }
 
 /*
- * Runs a job to the end, without the lock. First it claims what the handler said, so that the job cannot be abandoned while the
- * outcome is made.
+ * Runs a job until its outcome is made, without the lock. First it claims what the handler said, so that the job cannot be abandoned
+ * meanwhile. True when it may go on with the step behind it, which then decides when the job is FINISHED.
  */
-static void work(struct lq_slot *slot, struct lade_job *job)
+static bool run_claimed(struct lq_slot *slot, struct lade_job *job)
 {
     struct lade_worker *w = slot->worker;
     lade_outcome said = LADE_RETRY;
     enum lq_ending ending = run_job(slot, job, &said);
+    bool plain = ending == LQ_ENDING_RETURNED && said == LADE_OK && !job->said;
     lq_said_close(job);
     slot->now = lb_clock_mono();
+    if (job->hands_back && said != LADE_OK && ending == LQ_ENDING_RETURNED)
+        ending = LQ_ENDING_HANDBACK;
     if (ending != LQ_ENDING_RETURNED)
         log_ending(job, ending);
     uint8_t started = LQ_STAGE_STARTED;
-    if (atomic_compare_exchange_strong(&job->stage, &started, LQ_STAGE_CLAIMED)) {
+    bool claimed = atomic_compare_exchange_strong(&job->stage, &started, LQ_STAGE_CLAIMED);
+    if (claimed) {
         job->ending = (uint8_t)ending;
         if (job->effects)
             lq_effects_refresh(job);
@@ -326,14 +333,39 @@ static void work(struct lq_slot *slot, struct lade_job *job)
             lq_outcome_settle(job, ending, said);
         job->settle.took_us = (slot->now - job->started_at) / 1000;
     }
+    return plain && claimed && !atomic_load(&job->lost);
+}
+
+static void finish_work(struct lade_job *job)
+{
     atomic_store_explicit(&job->stage, LQ_STAGE_FINISHED, memory_order_release);
+}
+
+/* The job that has just begun, and the steps behind it as far as they are run ahead. How many. */
+static uint32_t work_on(struct lq_slot *slot, struct lade_job *job)
+{
+    uint32_t at = span_next(atomic_load_explicit(&slot->span, memory_order_relaxed)) - 1, n = 0;
+    bool ring = false;
+    while (job) {
+        struct lade_job *next = NULL;
+        n++;
+        if (run_claimed(slot, job) && job->n_follow > 0)
+            next = lq_ahead_begin(slot, at, &ring);
+        if (!next)
+            finish_work(job);
+        else if (ring)
+            lq_worker_ring(slot->worker);
+        job = next;
+    }
+    return n;
 }
 
 void lq_slot_work(struct lq_slot *slot, struct lade_job *job)
 {
     job->started_at = slot->now;
     atomic_store_explicit(&job->stage, LQ_STAGE_STARTED, memory_order_release);
-    work(slot, job);
+    (void)run_claimed(slot, job);
+    finish_work(job);
 }
 
 /* One more slot, asleep or new, when there is work for it and none is on its way. Under the lock. */
@@ -353,8 +385,8 @@ static void work_off_run(struct lade_worker *w, struct lq_slot *slot)
     uint32_t n = 0;
     call_another(w);
     lr_mutex_unlock(&w->lock);
-    for (struct lade_job *job; (job = begin_next(slot)); n++)
-        work(slot, job);
+    for (struct lade_job *job; (job = begin_next(slot));)
+        n += work_on(slot, job);
     lr_mutex_lock(&w->lock);
     bool ring = bring_home(w, slot);
     leave_runs(w, slot);

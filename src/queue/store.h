@@ -50,6 +50,7 @@
 
 #include "base/arena.h"
 #include "base/slice.h"
+#include "queue/settle.h"
 
 #define LQ_STORE_VERSION 1
 #define LQ_N_LEVELS \
@@ -163,6 +164,16 @@ struct lq_take {
     size_t max;
     /* When nothing was there: register the worker so that wait() returns when something may be. Any take ends what was before. */
     bool register_idle;
+    bool follow; /* hand out what follows, too: lq_leased.follow */
+};
+
+/*
+ * A step that follows the leased one in its flow, for lq_settle.goes_on: of the same queue, level, and to be put at once; it waits for
+ * nothing but the step before it, and nothing but it waits for that. Bytes as in lq_leased. Together at most LQ_FOLLOW_MAX of a
+ * leased job, and LQ_PACK_BYTES of bodies.
+ */
+struct lq_follow {
+    struct lb_mut id, body;
 };
 
 /*
@@ -177,6 +188,8 @@ struct lq_leased {
     bool oversize;     /* body longer than config.body_max: body is empty, settle it to dead */
     const char *queue; /* in the arena; NULL: as its lane, which is no pattern */
     char former[LADE_ID_MAX + 1]; /* reclaim only: the former owner's incarnation; else "" */
+    struct lq_follow *follow;     /* n_follow of them; a store may always hand out none */
+    uint32_t n_follow;
 };
 
 struct lq_leased_vec {
@@ -187,87 +200,6 @@ struct lq_leased_vec {
     int64_t next_due_ms; /* earliest scheduled or retrying job of the lanes, or time at which a
                           * limit lets a ready one pass; 0 = none */
     int64_t now_ms;      /* the store's now when it looked */
-};
-
-enum lq_to {
-    LQ_TO_COMPLETED = 0,
-    LQ_TO_RETRYING = 1,  /* due delay_ms from the store's now */
-    LQ_TO_SCHEDULED = 2, /* the same, snoozed */
-    LQ_TO_READY = 3,     /* handed back: first of its level */
-    LQ_TO_DEAD = 4,
-    LQ_TO_CANCELLED = 5,
-    LQ_TO_GONE = 6,     /* nothing is kept */
-    LQ_TO_THROTTLED = 7 /* as READY, and nothing of its key is taken for delay_ms from now */
-};
-
-/* Why a job is dead; stored as one character. */
-enum lq_reason {
-    LQ_REASON_NONE = ' ',
-    LQ_REASON_EXHAUSTED = 'x',
-    LQ_REASON_KILLED = 'k',
-    LQ_REASON_QUARANTINED = 'q',
-    LQ_REASON_UNRECOVERABLE = 'u'
-};
-
-/*
- * Deaths of a queue are counted by class: what killed the job, as the engine sees it (fingerprint.h). The step that moves a job
- * into the dead or out of them counts. A queue has at most LQ_CLASSES_MAX classes with a job in them; a death that would make
- * one more is of the class LQ_CLASS_OTHER, and so is one whose class there is no memory for. A class without a job is gone.
- */
-#define LQ_CLASS_MAX      32  /* bytes of its name, a-z 0-9 */
-#define LQ_CLASS_TEXT_MAX 200 /* bytes of its text; longer is cut by the engine */
-#define LQ_CLASSES_MAX    512
-#define LQ_CLASS_OTHER    "other"
-
-struct lq_death {
-    struct lb_slice name;       /* of the class */
-    struct lb_slice kind, text; /* for show, of the death that made the class */
-};
-
-/* The word of a reason, which also names the class of a death without a class; "" for none. */
-static inline const char *lq_reason_word(enum lq_reason reason)
-{
-    switch (reason) {
-    case LQ_REASON_EXHAUSTED:
-        return "exhausted";
-    case LQ_REASON_KILLED:
-        return "killed";
-    case LQ_REASON_QUARANTINED:
-        return "quarantined";
-    case LQ_REASON_UNRECOVERABLE:
-        return "unrecoverable";
-    case LQ_REASON_NONE:
-    default:
-        return "";
-    }
-}
-
-struct lq_settle {
-    const char *queue;
-    struct lb_slice id;
-    uint64_t fence;
-    enum lq_to to;
-    int64_t delay_ms;
-    struct lb_slice history; /* the whole new history; {NULL,0} = leave what is there */
-    struct lb_slice result;  /* COMPLETED; may be empty */
-    /*
-     * COMPLETED with a result: > 0: it is kept so long, whatever becomes of the record of its job; only the op REMOVE takes it along.
-     * 0: as long as that record. While both are there the record shows it.
-     */
-    int64_t result_ttl_ms;
-    enum lq_reason reason; /* DEAD */
-    const struct lq_death
-        *death;      /* DEAD; NULL: the class is named as the reason, so it is of a kill */
-    bool failed;     /* counts into total_failed */
-    bool unroutable; /* SCHEDULED because no handler here knows its kind */
-    bool broken_off; /* its handler ran, and the worker stopped it */
-    /* For the queue's stream of events, when it has one: what the store cannot know. All may be empty. */
-    uint32_t attempt;
-    int64_t took_us;
-    struct lb_slice kind, error; /* the error of `failed`, at most LQ_EVENT_REASON_MAX bytes */
-    /* out */
-    int outcome; /* 0 or LADE_STALE. A job an operator cancelled or killed while active ends cancelled or dead
-                  * whatever `to` says, but LQ_TO_COMPLETED stays completed; that is 0. */
 };
 
 struct lq_lease {

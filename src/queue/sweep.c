@@ -135,7 +135,7 @@ static void reclaim(struct sweep *s)
             return;
         struct lq_leased_vec vec = {0};
         lb_arena_init(&vec.arena);
-        struct lq_take take = {incarnation, lq_worker_lanes(w), RECLAIM_MAX, false};
+        struct lq_take take = {incarnation, lq_worker_lanes(w), RECLAIM_MAX, false, false};
         lade_err err = {0};
         int rc = lq_reclaim(w->q->store, &take, &vec, &err);
         complain(s, DUTY_RECLAIM, rc, &err);

@@ -68,6 +68,10 @@ bool lq_job_let_go(struct lade_job *job)
     lb_buf_fini(&job->history);
     lq_inputs_free(job->inputs);
     lq_effects_free(job->effects);
+    if (job->after)
+        lq_job_drop(job->after);
+    if (job->own)
+        lb_free(job);
     return true;
 }
 
@@ -85,6 +89,8 @@ void lq_job_cancel(struct lade_job *job, enum lq_cancel cause)
     atomic_store_explicit(&job->cancel, cause, memory_order_release);
     if (job->cancel_event.fd >= 0)
         lr_event_raise(&job->cancel_event);
+    if (job->unassured)
+        lr_cond_wake_all(&job->worker->ahead_wake);
 }
 
 bool lq_worker_wake_fetch(struct lade_worker *w)
@@ -314,6 +320,7 @@ static int copy_config(lade_worker *w, const lade_worker_config *c)
     w->no_signals = c->no_signals;
     w->resque_signals = c->resque_signals;
     w->drain = c->drain;
+    w->strict_steps = c->strict_steps;
     w->executor = c->executor;
     w->log = c->log ? c->log : log_to_stderr;
     w->log_ctx = c->log_ctx;
@@ -339,6 +346,7 @@ static void init_lists(lade_worker *w)
     lr_cond_init(&w->fetch_wake);
     lr_cond_init(&w->lease_wake);
     lr_cond_init(&w->sweep_wake);
+    lr_cond_init(&w->ahead_wake);
     w->next_deadline = w->lease_until = LB_FOREVER;
     lb_ulid(w->incarnation, lb_clock_wall());
 }
@@ -392,7 +400,7 @@ int lade_worker_handle(lade_worker *w, const char *kind, lade_handler fn, void *
     struct lq_route *route = lb_calloc(1, sizeof(*route));
     char *copy = lb_strdup(kind);
     if (route && copy) {
-        *route = (struct lq_route){copy, fn, ctx};
+        *route = (struct lq_route){.kind = copy, .fn = fn, .ctx = ctx};
         if (all)
             w->catch_all = route;
         if (all || lb_map_put(&w->routes, lb_slice_str(copy), route) == 0)
@@ -461,6 +469,7 @@ void lade_worker_close(lade_worker *w)
     lr_cond_fini(&w->fetch_wake);
     lr_cond_fini(&w->lease_wake);
     lr_cond_fini(&w->sweep_wake);
+    lr_cond_fini(&w->ahead_wake);
     lr_mutex_fini(&w->lock);
     lb_free(w);
 }

@@ -7,6 +7,7 @@
  *     lease.c (1 thread)        renews; nothing user code does can delay it
  *     sweep.c (1 thread)        reclaims from dead workers, promotes, trims
  *     scheduler.c (<= 1 thread) fires schedules, when there are some
+ *     ahead.c                   steps of chains that slots begin before the store has the one before
  *     outcome.c                 what becomes of a job: pure, from what the handler said to what the store shall do
  *
  *              take                 start                 finish               settle
@@ -15,7 +16,8 @@
  *                         +------ hand back -------+---- abandon --------+
  *
  * A job is in exactly one of the lists (settling: done, and on its way to the store) until it is settled. Bounds: queued + running <= slots + prefetch_max, and
- * done is bounded by the same sum, since nothing is taken while outcomes wait for the store.
+ * done is bounded by the same sum, since nothing is taken while outcomes wait for the store; each of them may be a
+ * chain of 1 + LQ_FOLLOW_MAX steps.
  *
  * Locking: one lock. It is held for list moves only: never across a handler, a store op or a log call. A slot whose handlers are
  * fast moves several jobs at a time (a run: slot.c) and works them off without the lock. All jobs of a run are in `running`; which of
@@ -119,6 +121,15 @@ struct lade_job {
     struct lq_effects *effects; /* effect.c; NULL until the handler recorded one */
     struct lq_said *said;       /* what its handler said of its progress (said.h); else NULL */
     struct lq_inputs *inputs;   /* of a step of a flow, once its handler asked; else NULL */
+    /* ahead.h */
+    bool own;               /* in memory of its own, not of the haul */
+    bool hands_back;        /* unless its handler says OK; its own thread only */
+    _Atomic bool unassured; /* no trip has told yet that it is leased; written under the lock */
+    uint32_t step;          /* of those run from one lease */
+    uint32_t n_follow;
+    const struct lq_follow *follow; /* the steps behind it */
+    struct lade_job *after; /* the next one, which has begun, held; guarded by: worker lock */
+    int64_t ahead_since;    /* monotonic; when the first of them began */
 
     /* From here on worth nothing until it is written: fetch.c does not clear it. */
     struct lq_job body;    /* valid once a slot has decoded it */
@@ -149,6 +160,7 @@ struct lq_route {
     char *kind;
     lade_handler fn;
     void *ctx;
+    _Atomic int wary; /* so many times not to be run ahead: ahead.h */
 };
 
 struct lade_worker {
@@ -164,7 +176,7 @@ struct lade_worker {
     char name[LADE_NAME_MAX + 1];
     lade_backoff_fn backoff;
     void *backoff_ctx;
-    bool no_signals, resque_signals, drain;
+    bool no_signals, resque_signals, drain, strict_steps;
     enum lade_executor executor;
     bool holds_tasks; /* the runtime is there for this worker's slots */
     void (*log)(void *ctx, const char *line);
@@ -209,7 +221,8 @@ struct lade_worker {
     size_t n_slots, n_idle_slots;
     bool waking;    /* a slot is on its way to the queued jobs */
     size_t n_stuck; /* slots whose job was abandoned and whose handler has not returned */
-    struct lr_cond slot_wake, fetch_wake, lease_wake, sweep_wake;
+    struct lr_cond slot_wake, fetch_wake, lease_wake, sweep_wake, ahead_wake;
+    size_t n_awaiting;              /* handlers that wait on ahead_wake */
     bool fetch_in_store;            /* waiting there: wake it through the store */
     char waits_as[LB_ULID_LEN + 1]; /* under this incarnation, which may have been given up since */
     bool fetch_asleep;              /* waiting on fetch_wake */

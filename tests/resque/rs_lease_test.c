@@ -57,7 +57,7 @@ static void join(struct lq_store *s, const char *worker, int64_t lease_ms)
 /* Worker "a" takes `max` at most; `n` come. */
 static void take(struct lq_store *s, size_t max, size_t n, struct lq_leased_vec *got)
 {
-    struct lq_take it = {"a", lanes, max, true};
+    struct lq_take it = {"a", lanes, max, true, false};
     *got = (struct lq_leased_vec){0};
     lb_arena_init(&got->arena);
     assert_int_equal(lq_settle_take(s, NULL, 0, &it, got, NULL), 0);
@@ -91,7 +91,7 @@ static void a_worker_that_lost_its_lease_settles_nothing(void **state)
     assert_int_equal(ask_int("SCARD resque:workers"), 4);
     take(s, 10, 1, &got);
     join(s, "a", 1);
-    struct lq_take rest = {"b", lanes, 10, true};
+    struct lq_take rest = {"b", lanes, 10, true, false};
     assert_true(TS_UNTIL(WAIT, lq_reclaim(s, &rest, &again, NULL) == 0));
     assert_int_equal(again.n, 1);
     assert_string_equal(again.job[0].former, "a");

@@ -216,11 +216,23 @@ bool ls_memory_flow_prepare(struct ls_memory_home *h, struct ls_memory_births *b
     return ok && (f->n == f->n_steps || ls_memory_flow_bear(h, b, f, f->n_steps));
 }
 
+void ls_memory_flow_forget_birth(struct ls_memory_births *b, const struct ls_memory_job *job)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct ls_memory_birth *birth = &b->birth[(b->at + i) % b->n];
+        if (birth->job != job)
+            continue;
+        birth->job = NULL;
+        b->at += i + 1;
+        return;
+    }
+}
+
 void ls_memory_flow_finish(struct ls_memory_births *b)
 {
     for (size_t i = b->n; i-- > 0;) {
         struct ls_memory_birth *birth = &b->birth[i];
-        if (!is_unborn(birth->job))
+        if (!birth->job || !is_unborn(birth->job))
             continue;
         ls_memory_job_unmake(birth->job);
         if (birth->made_queue && birth->queue->jobs.n == 0)
@@ -340,4 +352,52 @@ void ls_memory_flow_revived(struct ls_memory_home *h, struct lb_slice id, int64_
         return;
     const struct ls_memory_step *step = &f->step[node];
     apply(h, f, node, lq_node_revived(step->state, step->policy), now_ms);
+}
+
+/* going on --------------------------------------------------------------------------------------------------------- */
+
+/* The node that follows this one and nothing else, in the same queue and level and at once; NULL: none, or it does not wait for it. */
+static const struct ls_memory_step *next_step(const struct ls_memory_flow *f, uint32_t node,
+                                              uint32_t *next)
+{
+    const struct ls_memory_step *step = &f->step[node];
+    if (step->n_next != 1)
+        return NULL;
+    *next = step->next[0];
+    const struct ls_memory_step *to = &f->step[*next];
+    bool plain = to->n_deps == 1 && to->when == LQ_WHEN_NOW && to->level == step->level &&
+                 strcmp(to->queue, step->queue) == 0;
+    return plain && to->state == LADE_STEP_WAITING && to->missing == 1 ? to : NULL;
+}
+
+void ls_memory_flow_follow(struct lq_store *s, struct lb_slice id, struct lb_arena *arena,
+                           struct lq_leased *out)
+{
+    uint32_t node;
+    const struct ls_memory_flow *f = find_node(ls_memory_home_of(s), id, &node);
+    const struct ls_memory_step *to = f ? next_step(f, node, &node) : NULL;
+    struct lq_follow *all =
+        to ? lb_arena_alloc(arena, LQ_FOLLOW_MAX * sizeof(struct lq_follow)) : NULL;
+    size_t bytes = 0;
+    out->follow = all;
+    for (; all && to && out->n_follow < LQ_FOLLOW_MAX; to = next_step(f, node, &node)) {
+        char text[LADE_ID_MAX + 1];
+        struct lq_follow next = {
+            .id = lb_arena_copy(arena, text, lq_flow_join(text, lb_slice_str(f->id), node)),
+            .body = lb_arena_copy(arena, to->body.p, to->body.n)};
+        bytes += to->body.n;
+        if (!next.id.p || !next.body.p || bytes > LQ_PACK_BYTES || to->body.n > s->config.body_max)
+            break;
+        all[out->n_follow++] = next;
+    }
+}
+
+const struct ls_memory_step *ls_memory_flow_next(struct ls_memory_home *h, struct lb_slice id,
+                                                 struct ls_memory_job **job)
+{
+    uint32_t node;
+    const struct ls_memory_flow *f = find_node(h, id, &node);
+    const struct ls_memory_step *to = f ? next_step(f, node, &node) : NULL;
+    *job = to ? find_job(h, f, node) : NULL;
+    return *job && is_unborn(*job) ? to : NULL;
 }

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "queue/flow.h"
 #include "queue/flow_store.h"
+#include "queue/store.h"
 #include "store/memory/memory_home.h"
 
 struct ls_memory_step {
@@ -53,6 +54,7 @@ struct ls_memory_births {
     } * birth;
 
     size_t n, cap;
+    size_t at; /* where the next one that goes on is, or near it */
 };
 
 struct ls_memory_flow *ls_memory_flow_find(const struct ls_memory_home *h, struct lb_slice id);
@@ -75,6 +77,8 @@ bool ls_memory_flow_prepare(struct ls_memory_home *h, struct ls_memory_births *b
 /* The same for one node. */
 bool ls_memory_flow_bear(struct ls_memory_home *h, struct ls_memory_births *b,
                          const struct ls_memory_flow *f, uint32_t node);
+/* The job was put, and may be gone before finish. */
+void ls_memory_flow_forget_birth(struct ls_memory_births *b, const struct ls_memory_job *job);
 void ls_memory_flow_finish(struct ls_memory_births *b);
 
 /* The job of the node, made before, into its queue. */
@@ -83,6 +87,12 @@ void ls_memory_flow_launch(struct ls_memory_home *h, struct ls_memory_flow *f, u
 /* The job ended as COMPLETED, DEAD or CANCELLED; takes *result. */
 void ls_memory_flow_ended(struct lq_store *s, struct lb_slice id, enum lade_flow_step_state how,
                           struct lb_mut *result, int64_t now_ms);
+/* The steps that may be handed out behind a job (lq_leased.follow), into the arena; none without memory for them. */
+void ls_memory_flow_follow(struct lq_store *s, struct lb_slice id, struct lb_arena *arena,
+                           struct lq_leased *out);
+/* The one job that the end of this one will put and that may go on with it, while it waits; NULL when there is none. */
+const struct ls_memory_step *ls_memory_flow_next(struct ls_memory_home *h, struct lb_slice id,
+                                                 struct ls_memory_job **job);
 /* The job that had ended is ready again. */
 void ls_memory_flow_revived(struct ls_memory_home *h, struct lb_slice id, int64_t now_ms);
 /* Cancels the job of the node when it has not ended; one that runs is marked. */

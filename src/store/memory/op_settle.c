@@ -185,8 +185,33 @@ static bool prepare_flows(struct ls_memory_home *h, const struct lq_settle *it, 
     return ok;
 }
 
+static bool may_go_on(const struct lq_settle *it)
+{
+    return it->goes_on && it->to == LQ_TO_COMPLETED && !it->failed && it->history.n == 0 &&
+           it->result.n <= LQ_GOES_ON_RESULT && (it->result_ttl_ms == 0 || it->result.n == 0);
+}
+
+/* Settles a job that its owner holds; the step behind it may be the owner's then. */
+static void settle_own(struct lq_store *s, struct ls_memory_job *j, struct lq_settle *it,
+                       struct texts *t, struct ls_memory_births *births, int64_t now_ms)
+{
+    struct ls_memory_home *h = ls_memory_home_of(s);
+    struct ls_memory_worker *w = j->owner;
+    struct ls_memory_job *next = NULL;
+    bool known = w->registered; /* else it may be gone with its last lease */
+    const struct ls_memory_step *step =
+        known && may_go_on(it) ? ls_memory_flow_next(h, it->id, &next) : NULL;
+    settle_flow(s, it, settle_job(s, j, it, t, now_ms), t, now_ms);
+    it->went_on = step && next->state == LADE_STATE_READY;
+    if (it->went_on) {
+        ls_memory_job_lease(h, next, w, now_ms);
+        next->fence = it->fence;
+        ls_memory_flow_forget_birth(births, next);
+    }
+}
+
 static void settle_all(struct lq_store *s, struct lq_settle *it, size_t n, struct texts *t,
-                       int64_t now_ms)
+                       struct ls_memory_births *births, int64_t now_ms)
 {
     struct ls_memory_home *h = ls_memory_home_of(s);
     for (size_t i = 0; i < n; i++) {
@@ -194,8 +219,9 @@ static void settle_all(struct lq_store *s, struct lq_settle *it, size_t n, struc
         struct ls_memory_job *j = q ? ls_memory_job_find(q, it[i].id) : NULL;
         bool own = j && j->owner && j->fence == it[i].fence;
         it[i].outcome = own ? LADE_DONE : LADE_STALE;
+        it[i].went_on = false;
         if (own)
-            settle_flow(s, &it[i], settle_job(s, j, &it[i], &t[i], now_ms), &t[i], now_ms);
+            settle_own(s, j, &it[i], &t[i], births, now_ms);
     }
 }
 
@@ -219,7 +245,7 @@ int ls_memory_settle_take(struct lq_store *s, struct lq_settle *it, size_t n,
     struct ls_memory_births births = {0};
     bool prepared = prepare_flows(h, it, n, &births);
     if (prepared)
-        settle_all(s, it, n, t, now);
+        settle_all(s, it, n, t, &births, now);
     ls_memory_flow_finish(&births);
     int rc = prepared && take ? ls_memory_take(s, take, out, now, err) : LADE_DONE;
     ls_memory_leave_op(h, now);

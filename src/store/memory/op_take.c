@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "queue/flow.h"
+#include "store/memory/memory_flow.h"
 #include "store/memory/memory_home.h"
 #include "store/memory/memory_ops.h"
 
@@ -101,6 +103,9 @@ static bool take_from(struct lq_store *s, const struct lq_take *take, uint32_t l
            (first = ls_memory_order_first(&q->order[LADE_STATE_READY]))) {
         if (!hand_out(s, ls_memory_job_of(first), w, lane, out, now_ms))
             return false;
+        struct lq_leased *l = &out->job[out->n - 1];
+        if (take->follow && lq_flow_has(lb_slice_of(l->id)))
+            ls_memory_flow_follow(s, lb_slice_of(l->id), &out->arena, l);
     }
     if (out->n > before && q->order[LADE_STATE_READY].n == 0)
         ls_memory_event(h, q, &(struct lq_ev){.type = LADE_EVENT_DRAINED}, now_ms);

@@ -357,7 +357,7 @@ static void finish_job(struct lq_store *s, const char *id)
 {
     struct lq_leased_vec v = {0};
     const char *queue[] = {"q"};
-    struct lq_take take = {"w", {queue, 1}, 1, false};
+    struct lq_take take = {"w", {queue, 1}, 1, false, false};
     lb_arena_init(&v.arena);
     assert_int_equal(lq_settle_take(s, NULL, 0, &take, &v, &sk.err), 0);
     assert_int_equal(v.n, 1);
