@@ -64,7 +64,8 @@ static struct lade_job *make_next(const struct lq_slot *slot, const struct lade_
     next->deadline = LB_FOREVER;
     next->cancel_event.fd = -1;
     next->retry_in = next->snooze_for = next->throttle_for = -1;
-    next->own = next->unassured = true;
+    next->own = true;
+    next->unassured = true;
     next->number = job->number;
     next->step = job->step + 1;
     next->follow = job->follow + 1;
