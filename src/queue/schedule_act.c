@@ -301,6 +301,37 @@ int lade_schedule_resume(lade *q, const char *id, lade_err *err)
 
 /* run -------------------------------------------------------------------------------------------------------------- */
 
+int lq_schedule_mend_memo(lade *q, struct lb_slice id, uint64_t fence, struct lb_slice was,
+                          const struct lq_memo *memo)
+{
+    const struct lq_schedule_ops *ops = q->store->ops->schedules;
+    struct lq_schedule_vec vec = {0};
+    struct lb_buf bytes;
+    lb_buf_init(&bytes);
+    lb_arena_init(&vec.arena);
+    lq_memo_encode(&bytes, memo);
+    int rc = bytes.failed ? -LADE_ENOMEM : ops->get(q->store, id, &vec, NULL);
+    if (rc == 0 && lb_slice_eq(vec.row[0].memo, was)) {
+        struct lq_schedule_half half = {lb_buf_slice(&bytes), vec.row[0].state, vec.row[0].due_ms};
+        struct lq_fire note = {
+            .id = id, .revision = vec.row[0].revision, .fence = fence, .fired = half, .held = half};
+        rc = lq_schedule_fire(q->store, &note, NULL);
+    }
+    lb_arena_fini(&vec.arena);
+    lb_buf_fini(&bytes);
+    return LB_MIN(rc, 0);
+}
+
+/* The store did not put the job, so it was not run by hand either. */
+static void note_not_run(lade *q, const char *id, struct record *r, struct lb_slice was, bool held)
+{
+    r->memo.n_history--;
+    r->memo.duplicates += held;
+    if (held)
+        lq_memo_note(&r->memo, r->now_ms, r->now_ms, LADE_FIRE_DUPLICATE, 1);
+    (void)lq_schedule_mend_memo(q, lb_slice_str(id), 0, was, &r->memo); /* a note for people */
+}
+
 /* Its id has the time of the call, or a later one when two come in one ms. */
 static int fire_by_hand(lade *q, const char *id, struct record *r, int64_t salt_ms, lade_id *job,
                         lade_err *err)
@@ -331,10 +362,14 @@ static int fire_by_hand(lade *q, const char *id, struct record *r, int64_t salt_
         rc = lq_schedule_fire(q->store, &fire, err);
     if (rc == 0)
         rc = put.outcome;
-    if (rc == LADE_DUPLICATE && strcmp(put.holder, job->text) == 0)
-        rc = LADE_STALE; /* of the same ms: once more, with the next */
-    else if (rc == LADE_DUPLICATE)
-        (void)snprintf(job->text, sizeof(job->text), "%s", put.holder);
+    if (rc == LADE_DUPLICATE) {
+        bool held = strcmp(put.holder, job->text) != 0;
+        note_not_run(q, id, r, fire.fired.memo, held);
+        if (held)
+            (void)snprintf(job->text, sizeof(job->text), "%s", put.holder);
+        else
+            rc = LADE_STALE; /* of the same ms: once more, with the next */
+    }
     lb_buf_fini(&body);
     lb_buf_fini(&memo);
     return rc;

@@ -13,7 +13,8 @@
 #define JITTER_MAX     (24 * LADE_HOUR)
 #define DURATION_MAX   (36525 * LADE_DAY) /* 100 years, as enqueue has it */
 #define YEAR_2000      (INT64_C(946684800) * LADE_SECOND)
-#define GAPS_LOOKED_AT 64 /* of two fires, for jitter */
+#define YEAR_2262      (INT64_C(9214646400) * LADE_SECOND) /* times end in it */
+#define GAPS_LOOKED_AT 64                                  /* of two fires, for jitter */
 
 #define REFUSE(code, ...) lb_fail(err, (code), "schedule", __VA_ARGS__)
 
@@ -30,6 +31,8 @@ static int check_time(int64_t at, const char *field, lade_err *err)
         return REFUSE(LADE_EINVAL,
                       "%s is %lld, before the year 2000; times are nanoseconds since 1970", field,
                       (long long)at);
+    if (at >= YEAR_2262)
+        return REFUSE(LADE_EINVAL, "%s is %lld, beyond the year 2261", field, (long long)at);
     return 0;
 }
 
@@ -81,6 +84,11 @@ static int check_rule(const lade_schedule_spec *s, lade_err *err)
                       LADE_TZ_MAX);
     if (s->tz && *s->tz && !s->cron)
         return REFUSE(LADE_EINVAL, "tz is for cron; every counts elapsed time");
+    if (!s->cron && (s->gap != LADE_GAP_SHIFT || s->fold != LADE_FOLD_FIRST))
+        return REFUSE(LADE_EINVAL, "%s is for cron; every counts elapsed time",
+                      s->gap != LADE_GAP_SHIFT ? "gap" : "fold");
+    if (s->cron && s->anchor != LADE_ANCHOR_EPOCH)
+        return REFUSE(LADE_EINVAL, "anchor is for every; a cron expression says when by itself");
     if (s->anchor == LADE_ANCHOR_TIME && s->anchor_at == 0)
         return REFUSE(LADE_EINVAL, "anchor_at is missing");
     int rc = check_time(s->anchor_at, "anchor_at", err);

@@ -70,6 +70,13 @@ static inline bool lq_scheduler_is_stopping(struct lade_scheduler *s)
 /* One line to the log. */
 void lq_scheduler_say(struct lade_scheduler *s, const char *format, ...) LADE_PRINTF(2, 3);
 
+/*
+ * schedule_act.c: writes another memo over `was`, in a step of its own: what the store said of a fire after it was written. It is for
+ * people: when the record has changed meanwhile, it is left out. 0 or a failure.
+ */
+int lq_schedule_mend_memo(lade *q, struct lb_slice id, uint64_t fence, struct lb_slice was,
+                          const struct lq_memo *memo);
+
 /* scheduler_fire.c: fires the rows of a tick; looks through all schedules. */
 void lq_scheduler_fire(struct lade_scheduler *s, struct lq_schedule_vec *vec, int64_t now_ms);
 LADE_CHECKED int lq_scheduler_audit(struct lade_scheduler *s, int64_t now_ms, lade_err *err);

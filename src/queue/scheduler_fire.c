@@ -129,8 +129,6 @@ static void count_fire(struct due *d, const struct lq_fire *fire)
 static void note_duplicates(struct due *d, const struct lq_fire *fire)
 {
     struct lq_memo m = d->plan.fired;
-    struct lq_schedule_vec vec = {0};
-    struct lb_buf bytes;
     uint64_t n = 0;
     for (size_t i = 0; i < fire->n && !fire->busy; i++)
         n += fire->put[i].outcome == LADE_DUPLICATE;
@@ -143,23 +141,8 @@ static void note_duplicates(struct due *d, const struct lq_fire *fire)
     if (m.n_history > 0 && n == fire->n)
         m.n_history--;
     lq_memo_note(&m, d->plan.at_ms[0], d->now_ms, LADE_FIRE_DUPLICATE, n);
-    lb_buf_init(&bytes);
-    lq_memo_encode(&bytes, &m);
-    lb_arena_init(&vec.arena);
-    const struct lq_schedule_ops *ops = d->s->q->store->ops->schedules;
-    if (!bytes.failed && ops->get(d->s->q->store, d->row->id, &vec, NULL) == 0 &&
-        lb_slice_eq(vec.row[0].memo, fire->fired.memo)) {
-        struct lq_schedule_half half = {lb_buf_slice(&bytes), vec.row[0].state, vec.row[0].due_ms};
-        struct lq_fire note = {.id = d->row->id,
-                               .revision = vec.row[0].revision,
-                               .fence = d->s->fence,
-                               .fired = half,
-                               .held = half};
-        if (lq_schedule_fire(d->s->q->store, &note, NULL) < 0)
-            lq_scheduler_say(d->s, "schedule %s: that could not be noted in its history", d->id);
-    }
-    lb_arena_fini(&vec.arena);
-    lb_buf_fini(&bytes);
+    if (lq_schedule_mend_memo(d->s->q, d->row->id, d->s->fence, fire->fired.memo, &m) < 0)
+        lq_scheduler_say(d->s, "schedule %s: that could not be noted in its history", d->id);
 }
 
 static void complain(struct lade_scheduler *s, const char *id, int rc, const lade_err *err)

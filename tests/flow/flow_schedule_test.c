@@ -60,6 +60,19 @@ static void impossible_rules_are_refused_by_name(void **state)
         {{.every = LADE_SECOND, .end = BEGIN - 1, .job = {.kind = "k"}}, "no time is left"},
         {{.every = LADE_SECOND, .start = 5, .job = {.kind = "k"}},
          "start is 5, before the year 2000"},
+        {{.every = LADE_SECOND, .start = INT64_MAX, .job = {.kind = "k"}},
+         "start is 9223372036854775807, beyond the year 2261"},
+        {{.every = LADE_SECOND, .end = INT64_MAX, .job = {.kind = "k"}}, "end is 92"},
+        {{.every = LADE_SECOND,
+          .anchor = LADE_ANCHOR_TIME,
+          .anchor_at = INT64_MAX,
+          .job = {.kind = "k"}},
+         "anchor_at is 92"},
+        {{.every = LADE_SECOND, .gap = LADE_GAP_SKIP, .job = {.kind = "k"}}, "gap is for cron"},
+        {{.every = LADE_SECOND, .fold = LADE_FOLD_BOTH, .job = {.kind = "k"}}, "fold is for cron"},
+        {{.cron = "* * * * *", .anchor = LADE_ANCHOR_START, .job = {.kind = "k"}},
+         "anchor is for every"},
+        {{.cron = "* * * * *", .gap = 7, .job = {.kind = "k"}}, "gap 7 is unknown"},
         {{.every = LADE_SECOND, .missed_max = 10001, .job = {.kind = "k"}}, "missed_max"},
         {{.every = LADE_SECOND, .anchor = LADE_ANCHOR_TIME, .job = {.kind = "k"}}, "anchor_at"},
         {{.every = LADE_SECOND, .overlap = 9, .job = {.kind = "k"}}, "overlap 9"},
@@ -197,6 +210,35 @@ static void run_by_hand_puts_a_job_beside_the_times(void **state)
     assert_int_equal(outcome_of("a", NULL), LADE_FIRE_BY_HAND);
 }
 
+/* Twice in one ms, and once when another job holds its unique key: the history has what happened. */
+static void a_run_by_hand_that_puts_nothing_is_not_noted_as_one(void **state)
+{
+    (void)state;
+    lade_id one, two;
+    lade_schedule_spec s = every(LADE_HOUR, "a");
+    (void)set(s);
+    assert_int_equal(lade_schedule_run(fix.q, "a", &one, &fix.err), 0);
+    assert_int_equal(lade_schedule_run(fix.q, "a", &one, &fix.err), 0);
+    lade_schedule_view *v = get("a");
+    assert_int_equal(v->n_history, 2);
+    lade_schedule_view_free(v);
+    s.job.unique.key = LADE_STR("one at a time");
+    (void)set(s);
+    step(LADE_SECOND);
+    assert_int_equal(lade_schedule_run(fix.q, "a", &one, &fix.err), 0);
+    step(LADE_SECOND);
+    assert_int_equal(lade_schedule_run(fix.q, "a", &two, &fix.err), LADE_DUPLICATE);
+    assert_string_equal(two.text, one.text);
+    v = get("a");
+    assert_int_equal(v->n_history, 4);
+    assert_int_equal(v->history[2].outcome, LADE_FIRE_BY_HAND);
+    assert_int_equal(v->history[3].outcome, LADE_FIRE_DUPLICATE);
+    assert_int_equal(v->history[3].at, fix.clock);
+    assert_int_equal(v->n_duplicates, 1);
+    assert_int_equal(v->next_at, BEGIN + LADE_HOUR);
+    lade_schedule_view_free(v);
+}
+
 static void everything_of_the_template_reaches_the_job(void **state)
 {
     (void)state;
@@ -246,6 +288,7 @@ int main(int argc, char **argv)
         TEST(start_and_end_are_respected),
         TEST(pause_resume_and_remove_stop_and_start_fires),
         TEST(run_by_hand_puts_a_job_beside_the_times),
+        TEST(a_run_by_hand_that_puts_nothing_is_not_noted_as_one),
         TEST(everything_of_the_template_reaches_the_job),
     };
     ts_rig_main(argc, argv);
