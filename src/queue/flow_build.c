@@ -357,6 +357,8 @@ static int check_step(const struct build *b, const lade_flow_step *s)
                        names[s->type]);
         return fail(b, LADE_EINVAL, text);
     }
+    if (s->n_steps > LADE_FLOW_STEPS_MAX) /* each has a job at least, so none need be looked at */
+        return fail(b, LADE_ETOOBIG, "the flow has more than 10000 jobs (LADE_FLOW_STEPS_MAX)");
     if (s->type != LADE_FLOW_GROUP && s->job) {
         (void)snprintf(text, sizeof(text), "job is set; a %s has none, only groups have a callback",
                        names[s->type]);

@@ -163,6 +163,8 @@ static void depth_size_and_edges_are_bounded(void **state)
         many[i] = lade_flow_job(&good);
     spec.root = lade_flow_chain(many, LADE_FLOW_STEPS_MAX + 1);
     assert_refused(f, &spec, -LADE_ETOOBIG, "more than 10000 jobs");
+    spec.root = lade_flow_group(level, SIZE_MAX, &good); /* none of them is looked at */
+    assert_refused(f, &spec, -LADE_ETOOBIG, "more than 10000 jobs");
     spec.root = lade_flow_chain(many, LADE_FLOW_STEPS_MAX);
     assert_int_equal(lade_flow_check(f->q, &spec, NULL), 0);
     lade_flow_step wide[] = {lade_flow_group(many, 400, NULL), lade_flow_group(many, 400, &good)};
