@@ -317,6 +317,23 @@ int cli_arg_backoff(const char *what, const char *text, lade_backoff *out, lade_
                    text);
 }
 
+int cli_arg_unique(const char *text, lade_unique *out, lade_err *err)
+{
+    if (text && !text[0])
+        return lb_fail(err, LADE_EINVAL, "usage", "--unique: empty; give a key of 1 to %d bytes",
+                       LADE_UNIQUE_KEY_MAX);
+    if (!text && (out->ttl > 0 || out->until != LADE_UNTIL_DONE))
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--unique: missing; --unique-ttl and --unique-until need a key");
+    if (!text &&
+        (out->on_conflict || out->debounce || out->max_wait || out->throttle || out->trailing))
+        return lb_fail(err, LADE_EINVAL, "usage",
+                       "--unique: missing; --on-conflict, --debounce and --throttle need a key");
+    if (text)
+        out->key = (lade_bytes){text, strlen(text)};
+    return 0;
+}
+
 int cli_arg_conflict(const char *what, const char *text, enum lade_on_conflict *out, lade_err *err)
 {
     static const char *const names[] = {"keep", "replace", "reject"};

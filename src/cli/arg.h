@@ -34,9 +34,11 @@ LADE_CHECKED int cli_arg_run_at(const char *what, const char *text, int64_t *at,
 /* fixed:5s, exponential:1s, polynomial, polynomial:1s */
 LADE_CHECKED int cli_arg_backoff(const char *what, const char *text, lade_backoff *out,
                                  lade_err *err);
-/* done, start, ttl */
+/* The key of a unique job; NULL = none was given, and then nothing that needs one may be set. Borrows the text. */
+LADE_CHECKED int cli_arg_unique(const char *text, lade_unique *out, lade_err *err);
 LADE_CHECKED int cli_arg_conflict(const char *what, const char *text, enum lade_on_conflict *out,
                                   lade_err *err);
+/* done, start, ttl */
 LADE_CHECKED int cli_arg_until(const char *what, const char *text, enum lade_unique_until *out,
                                lade_err *err);
 

@@ -213,6 +213,8 @@ static enum cli_exit run_dead_ls(struct cli *c, void *values, char **args, int n
     if (rc > 0)
         return cli_say(cli_exit_of(rc), "%s", err.text);
     bool known = true;
+    if (rc == 0 && f.class_id && !f.class_id[0])
+        rc = lb_fail(&err, LADE_EINVAL, "usage", "--class: empty; give one of lade dead classes");
     if (rc == 0 && f.class_id)
         rc = have_class(c, queues, n, f.class_id, &known, &err);
     if (rc < 0 || !known) {

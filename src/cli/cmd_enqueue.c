@@ -104,7 +104,8 @@ static const struct cli_opt opts[] = {
     {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "refuse a second job with this key", 0, 0, NULL},
     {"unique-key", 0, CLI_OPT_TEXT, AT(unique), "KEY", "the same", 0, 0, NULL},
     {"unique-ttl", 0, CLI_OPT_DURATION, AT(spec.unique.ttl), "DURATION",
-     "longest hold of the key (default 24h)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
+     "with --unique-until ttl: how long it is held (default 24h)", LADE_MILLISECOND,
+     CLI_DURATION_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
     {"key", 0, CLI_OPT_TEXT, AT(key), "KEY", "for whom: fair turns and limits (lade key)", 0, 0,
@@ -130,8 +131,9 @@ static const struct cli_opt opts[] = {
 };
 
 /* What contradicts itself, before anything is opened. */
-static enum cli_exit check(const struct enqueue *e)
+static enum cli_exit check(struct enqueue *e)
 {
+    lade_err err = {0};
     bool is_bulk = e->lines || e->ndjson;
     if (e->lines && e->ndjson)
         return cli_say(CLI_USAGE, "--lines: not with --ndjson; give one of them");
@@ -147,17 +149,10 @@ static enum cli_exit check(const struct enqueue *e)
         return cli_say(CLI_USAGE, "--kind: missing; give the name of the handler to run");
     if (e->in_given && e->at_given)
         return cli_say(CLI_USAGE, "--in: not with --at; give one of them");
-    const lade_unique *u = &e->spec.unique;
-    if (!e->unique && (u->ttl > 0 || u->until != LADE_UNTIL_DONE))
-        return cli_say(CLI_USAGE, "--unique: missing; --unique-ttl and --unique-until need a key");
     if (e->key && !e->key[0])
         return cli_say(CLI_USAGE, "--key: empty; give a key of 1 to %d bytes", LADE_KEY_MAX);
-    if (!e->unique && (u->on_conflict || u->debounce || u->max_wait || u->throttle || u->trailing))
-        return cli_say(CLI_USAGE,
-                       "--unique: missing; --on-conflict, --debounce and --throttle need a key");
-    if (e->unique && !e->unique[0])
-        return cli_say(CLI_USAGE, "--unique: empty; give a key of 1 to %d bytes",
-                       LADE_UNIQUE_KEY_MAX);
+    if (cli_arg_unique(e->unique, &e->spec.unique, &err) < 0)
+        return cli_complain(&err);
     return CLI_OK;
 }
 
@@ -231,8 +226,6 @@ static enum cli_exit run_enqueue(struct cli *c, void *values, char **args, int n
     e->spec.priority = (int)e->priority;
     e->spec.max_attempts = (int)e->max_attempts;
     e->spec.headers = e->headers;
-    if (e->unique)
-        e->spec.unique.key = (lade_bytes){e->unique, strlen(e->unique)};
     if (e->key)
         e->spec.key = (lade_bytes){e->key, strlen(e->key)};
     lb_buf_init(&payload);

@@ -62,7 +62,7 @@ static const struct cli_opt opts[] = {
      "older ones are never made up for", 0, CLI_DURATION_MAX, NULL},
     {"overlap", 0, CLI_OPT_TEXT, AT(overlap), "allow|skip|queue-one",
      "when the last job has not ended (default allow)", 0, 0, NULL},
-    {"limit", 0, CLI_OPT_INT, AT(limit), "N", "fires in all", INT64_MIN, INT64_MAX, NULL},
+    {"limit", 0, CLI_OPT_INT, AT(limit), "N", "fires in all; 0 = no limit", 0, INT64_MAX, NULL},
     {"jitter", 0, CLI_OPT_DURATION, AT(jitter), "DURATION", "each fire is late by up to this", 0,
      CLI_DURATION_MAX, NULL},
     {"paused", 0, CLI_OPT_FLAG, AT(paused), NULL, "a new one begins paused", 0, 0, NULL},
@@ -85,7 +85,8 @@ static const struct cli_opt opts[] = {
      set_backoff},
     {"unique", 0, CLI_OPT_TEXT, AT(unique), "KEY", "no second job with this key", 0, 0, NULL},
     {"unique-ttl", 0, CLI_OPT_DURATION, AT(spec.job.unique.ttl), "DURATION",
-     "longest hold of the key (default 24h)", LADE_MILLISECOND, CLI_DURATION_MAX, NULL},
+     "with --unique-until ttl: how long it is held (default 24h)", LADE_MILLISECOND,
+     CLI_DURATION_MAX, NULL},
     {"unique-until", 0, CLI_OPT_CALL, 0, "WHEN", "done, start or ttl (default done)", 0, 0,
      set_until},
     {"header", 'H', CLI_OPT_CALL, 0, "NAME=VALUE", "may be repeated", 0, 0, set_header},
@@ -230,8 +231,6 @@ static int fill_spec(struct cli *c, struct set *s, int64_t now, lade_err *err)
     spec->job.headers = s->headers;
     spec->job.priority = (int)s->priority;
     spec->job.max_attempts = (int)s->max_attempts;
-    if (s->unique)
-        spec->job.unique.key = (lade_bytes){s->unique, strlen(s->unique)};
     return rc;
 }
 
@@ -250,6 +249,8 @@ static enum cli_exit run_set(struct cli *c, void *values, char **args, int n_arg
                        "--file: not with an id, --cron, --every or --kind; they are in it");
     if (!s->file && !s->spec.job.kind)
         return cli_say(CLI_USAGE, "--kind: missing; give the name of the handler to run");
+    if (cli_arg_unique(s->unique, &s->spec.job.unique, &err) < 0)
+        return cli_complain(&err);
     lb_buf_init(&payload);
     int rc = read_payload(s, &payload, &err);
     if (rc == 0)

@@ -66,6 +66,9 @@ static void dead_are_classed_listed_and_redriven_by_class(void **state)
     RUN(&r, "dead", "ls", "--class", "nope");
     assert_code(&r, 3);
     assert_says(r.err, "nope: no job is dead of this class; see lade dead classes");
+    RUN(&r, "dead", "ls", "--class", "");
+    assert_code(&r, 2);
+    assert_says(r.err, "--class: empty");
     RUN(&r, "dead", "ls", "--kind", "sms", "--older", "1h");
     assert_code(&r, 0);
     assert_says(r.err, "none");

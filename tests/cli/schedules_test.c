@@ -142,6 +142,15 @@ static void bad_rules_are_refused_with_what_to_do(void **state)
     RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--overlap", "maybe");
     assert_code(&r, 2);
     assert_says(r.err, "allow, skip or queue-one");
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--gap", "skip");
+    assert_code(&r, 2);
+    assert_says(r.err, "gap is for cron");
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--unique", "");
+    assert_code(&r, 2);
+    assert_says(r.err, "--unique: empty");
+    RUN(&r, "schedule", "set", "--kind", "k", "--every", "5s", "--unique-ttl", "1h");
+    assert_code(&r, 2);
+    assert_says(r.err, "--unique: missing");
     run_free(&r);
 }
 
