@@ -345,6 +345,21 @@ static void a_batch_of_keys_is_listed_and_purged(void **state)
     assert_string_equal(ky_show("q"), "");
 }
 
+/* Also those that run, which stand in no list of ready ones. */
+static void a_batch_of_keys_is_listed_in_each_state(void **state)
+{
+    (void)state;
+    ct_join("w", "q");
+    add("q", 1, "ABAB");
+    assert_string_equal(take("q", 3), "10 11 12");
+    assert_string_equal(ky_sorted(ct_list("q", LADE_STATE_ACTIVE, 2)),
+                        ct_format("%s %s %s", id_at(1, 0), id_at(1, 1), id_at(1, 2)));
+    settle_all("q", LQ_TO_COMPLETED);
+    assert_string_equal(ky_sorted(ct_list("q", LADE_STATE_COMPLETED, 2)),
+                        ct_format("%s %s %s", id_at(1, 0), id_at(1, 1), id_at(1, 2)));
+    assert_string_equal(ct_list("q", LADE_STATE_READY, 2), id_at(1, 3));
+}
+
 static void batches_of_keys_and_others_starve_nobody(void **state)
 {
     (void)state;
@@ -443,6 +458,7 @@ static const struct CMUnitTest tests[] = {
     KY_TEST_DRESSED(who_begins_alone_keeps_its_key),
     KY_TEST_DRESSED(a_throttled_job_of_a_batch_holds_its_key),
     KY_TEST_DRESSED(a_batch_of_keys_is_listed_and_purged),
+    KY_TEST_DRESSED(a_batch_of_keys_is_listed_in_each_state),
     KY_TEST_DRESSED(batches_of_keys_and_others_starve_nobody),
     KY_TEST_DRESSED(retries_come_between_batches),
     KY_TEST_DRESSED(a_retry_that_waits_is_counted_beside_batches),

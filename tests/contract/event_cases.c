@@ -381,6 +381,36 @@ static void a_pack_of_several_kinds_tells_each(void **state)
     check_pack_events(kind);
 }
 
+/* A body that ends before its kind does has none, whatever is stored behind it. */
+static void a_damaged_job_among_others_has_no_kind(void **state)
+{
+    (void)state;
+    static const char *const body[] = {"\x01"
+                                       "4\x93\xa4mail\xc0",
+                                       "\x01"
+                                       "4\x93\xacma",
+                                       "\x01"
+                                       "4\x93\xa4mail\xc0"};
+    struct lq_put item[3];
+    struct lq_event_vec got = {0};
+    ct_events_on("q", 100);
+    ct_join("w", "q");
+    for (size_t i = 0; i < 3; i++) {
+        item[i] = ct_item("q", ct_pack_id(i));
+        item[i].body = lb_slice_str(body[i]);
+        item[i].fresh = true;
+    }
+    ct_put(item, 3);
+    assert_int_equal(ct_take("w", "q", 3), 3);
+    EXPECT(0, ct.s->ops->event_read(ct.s, "q", 0, 100, &got, &ct.err));
+    const char *kinds = "";
+    for (size_t i = 0; i < got.n; i++)
+        kinds = ct_format("%s[%.*s]", kinds, (int)got.event[i].kind.n,
+                          (const char *)got.event[i].kind.p);
+    lb_arena_fini(&got.arena);
+    assert_string_equal(kinds, "[mail][][mail][mail][][mail][]"); /* the last is drained */
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(a_job_that_succeeds_tells_waiting_active_completed),
     CT_TEST(a_job_that_fails_tells_failed_and_what_follows),
@@ -402,6 +432,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(a_pack_tells_of_each_of_its_jobs),
     CT_TEST(a_pack_that_was_there_before_its_stream_tells_kinds_too),
     CT_TEST(a_pack_of_several_kinds_tells_each),
+    CT_TEST(a_damaged_job_among_others_has_no_kind),
 };
 
 CT_GROUP(ct_event_group, tests);

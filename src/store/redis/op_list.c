@@ -303,12 +303,17 @@ static void keep_lease(struct leases *l, struct lb_slice id, struct lb_slice lea
         keep_one(l, id, (uint64_t)ls_redis_take_number(&lease));
 }
 
-/* name -> "from n state;from n state;": those active are "a<fence> <worker>". Of a folded flow there is a head and ':' before it. */
+/*
+ * name -> "from n state;from n state;": those active are "a<fence> <worker>". Of a folded flow there is a head and ':' before it, of jobs in
+ * company a 'k'.
+ */
 static void keep_pack(struct leases *l, struct lb_slice name, struct lb_slice states)
 {
     const uint8_t *head = states.n > 0 ? memchr(states.p, ':', states.n) : NULL;
     if (head)
         states = lb_slice(head + 1, states.n - (size_t)(head + 1 - states.p));
+    else if (states.n > 0 && states.p[0] == 'k')
+        states = lb_slice(states.p + 1, states.n - 1);
     while (name.n > 0 && states.n > 0) {
         int64_t from = ls_redis_take_number(&states), n = ls_redis_take_number(&states);
         const uint8_t *end = states.n ? memchr(states.p, ';', states.n) : NULL;

@@ -87,8 +87,12 @@ function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
     local function body_at(i)
         return 8 + 4 * n + (i > first and ends[i - first] or 0)
     end
+    local function kind_in(i) -- a damaged one ends before what it says of itself does
+        local begins = body_at(i)
+        return kind_of(sub(text, begins + 1, min(begins + 300, body_at(i + 1) - 1)))
+    end
     local at = body_at(from)
-    local kind = kind_of(sub(text, at + 1, at + 300))
+    local kind = kind_in(from)
     local size = #kind + (byte(text, at + 4) == 217 and 2 or 1)
     local tag, alike = sub(text, at + 4, at + 3 + size), true
     for k = from + 1 - first, to - 1 - first do
@@ -102,8 +106,7 @@ function EVENT.tell_stretch(type, name, first, n, from, to, text, attempt)
         return tell_alike(type, name, from, to, kind, attempt)
     end
     for i = from, to - 1 do
-        at = body_at(i)
-        tell(type, id_at(name, i), kind_of(sub(text, at + 1, at + 300)), attempt)
+        tell(type, id_at(name, i), kind_in(i), attempt)
     end
 end
 
