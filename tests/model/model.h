@@ -9,6 +9,7 @@
  * - when jobs that operators ended are held to the bounds of retention: a trim follows at once;
  * - which jobs a bounded purge removes first: purges are repeated until nothing is left;
  * - where in a listing of READY the jobs of a key stand;
+ * - in which order jobs are taken whose keys their envelopes tell: see model_company.c;
  * - exact times, when the store has a clock of its own: delays are then 0 or hours that lie minutes apart, and a worker
  *   dies by a renewal for one millisecond.
  */
@@ -27,6 +28,8 @@
 #define BLOCK_MAX 1024
 #define N_DUES    65536
 #define TRACE     24
+#define N_PLANS   6
+#define N_LEADERS 4
 
 enum side { MODEL = 0, STORE = 1, N_SIDES = 2 };
 
@@ -44,14 +47,24 @@ struct lease {
     int mark;       /* 0, or the verb of the operator who wants it stopped, plus 1 */
 };
 
+/* What schedulers have in their hands. */
+struct tm_plans {
+    uint64_t revision[N_PLANS]
+                     [N_SIDES];         /* of a record as it was read at some time; 0 = not there */
+    uint64_t fence[N_LEADERS][N_SIDES]; /* of the last lead */
+    unsigned n_memos;
+};
+
 struct world {
     struct lq_store *s[N_SIDES];
     bool exact; /* both sides have the stepped clock */
     bool
         forgets; /* this run forgets queues and has no keys UNTIL_TTL, whose fate is then left open */
-    bool keyed;                       /* jobs have keys, in every other run */
-    bool bounded;                     /* queues get bounds, in every other run */
-    bool told;                        /* there are streams of events, in some runs */
+    bool keyed;     /* jobs have keys, in every other run */
+    bool dressed;   /* their envelopes tell the keys: stores may let them wait in company */
+    bool scheduled; /* there are schedules, in every other run */
+    bool bounded;   /* queues get bounds, in every other run */
+    bool told;      /* there are streams of events, in some runs */
     uint64_t seen[N_SIDES][N_QUEUES]; /* the last event read */
     int64_t clock_ns;
     uint64_t random;
@@ -62,7 +75,8 @@ struct world {
     struct lease lease[N_LEASES];
     size_t n_leases;
     int64_t due[N_DUES]; /* due times drawn, by their low bits */
-    size_t at;           /* number of the op */
+    struct tm_plans plans;
+    size_t at; /* number of the op */
     char trace[TRACE][300];
     char failure[700]; /* "" = none so far */
 };
@@ -96,6 +110,9 @@ void tm_compare_keys(struct world *w, int queue);
 void tm_compare_all(struct world *w);
 /* model_dead.c */
 void tm_compare_classes(struct world *w, const char *queue);
+
+/* model_schedules.c */
+void tm_compare_schedules(struct world *w);
 
 /* model_extra.c */
 void tm_compare_bounds(struct world *w, const char *queue);

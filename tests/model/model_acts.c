@@ -119,13 +119,6 @@ static void op_die(struct world *w)
     lr_sleep_until(lb_deadline_in(4 * LADE_MILLISECOND));
 }
 
-static int compare_leased_ids(const void *a, const void *b)
-{
-    const struct lq_leased *x = a, *y = b;
-    int order = (x->lane > y->lane) - (x->lane < y->lane);
-    return order ? order : strcmp((const char *)x->id.p, (const char *)y->id.p);
-}
-
 static void op_reclaim(struct world *w)
 {
     struct lq_leased_vec got[N_SIDES] = {0};
@@ -138,8 +131,7 @@ static void op_reclaim(struct world *w)
     tm_trace(w, "reclaim %s", take.worker);
     for (int i = 0; i < N_SIDES; i++) {
         rc[i] = lq_reclaim(w->s[i], &take, &got[i], &err[i]);
-        if (got[i].n > 0)
-            qsort(got[i].job, got[i].n, sizeof(*got[i].job), compare_leased_ids);
+        tm_sort_taken(&got[i]);
     }
     tm_same_result(w, "reclaim", rc, err);
     if (!w->failure[0])

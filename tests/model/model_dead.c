@@ -54,17 +54,12 @@ void tm_op_change(struct world *w)
             it[s][i] = (struct lq_change){.id = id, .died_ms = seen ? died[s] + wrong : 0};
         tm_trace(w, " %s%s", (const char *)id.p, seen ? wrong ? "!" : "+" : "");
         if (verb == LQ_CHANGE_EDIT || tm_chance(w, 30)) {
-            /* of its own level, which is the first thing that an engine reads of it */
             struct lq_row_vec rows = {0};
-            uint8_t level = '4';
+            struct lb_slice old = {0};
             if (w->s[MODEL]->ops->get(w->s[MODEL], queue, id, &rows, &err[0]) == 0)
-                level = rows.row[0].body.p[LQ_BODY_LEVEL_AT];
+                old = lb_slice_of(rows.row[0].body);
+            it[MODEL][i].body = it[STORE][i].body = tm_draw_edit(w, old);
             lb_arena_fini(&rows.arena);
-            uint8_t *body = tm_alloc(w, 24);
-            memset(body, (int)tm_below(w, 256), 24);
-            body[0] = 1;
-            body[LQ_BODY_LEVEL_AT] = level;
-            it[MODEL][i].body = it[STORE][i].body = lb_slice(body, 24);
         }
     }
     for (int s = 0; s < N_SIDES; s++)

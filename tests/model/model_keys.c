@@ -28,9 +28,9 @@ static struct lq_limit draw_limit(struct world *w, bool of_queue)
     struct lq_limit l = {0};
     if (tm_chance(w, 20))
         return l;
-    if (tm_chance(w, 50))
+    if (tm_chance(w, 50) && !(w->dressed && of_queue))
         l.concurrency = 1 + (int64_t)tm_below(w, of_queue ? 30 : 3);
-    if (tm_chance(w, w->exact ? 30 : 8)) {
+    if (!w->dressed && tm_chance(w, w->exact ? 30 : 8)) {
         l.count = 1 + (int64_t)tm_below(w, 5);
         l.period_ms = w->exact ? 1 + (int64_t)tm_below(w, 2000) : 36000000;
         l.burst = 1 + (int64_t)tm_below(w, w->exact ? 6 : 40);
@@ -42,9 +42,15 @@ static struct lq_limit draw_limit(struct world *w, bool of_queue)
     return l;
 }
 
+/* In a dressed run seldom, since there is no company while a key has a limit. */
+static bool is_dressed_otherwise(struct world *w)
+{
+    return w->dressed && !tm_chance(w, 15);
+}
+
 void tm_op_limit(struct world *w)
 {
-    if (!w->keyed)
+    if (!w->keyed || is_dressed_otherwise(w))
         return;
     enum lade_limit_scope scope = (enum lade_limit_scope)tm_below(w, 3);
     const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
@@ -63,7 +69,7 @@ void tm_op_limit(struct world *w)
 
 void tm_op_pause_key(struct world *w)
 {
-    if (!w->keyed)
+    if (!w->keyed || is_dressed_otherwise(w))
         return;
     const char *queue = tm_queue((int)tm_below(w, N_QUEUES));
     struct lb_slice key = draw_some_key(w);
@@ -110,4 +116,14 @@ void tm_compare_keys(struct world *w, int queue)
         compare_key(w, &rows[MODEL].row[i], &rows[STORE].row[i]);
     for (int i = 0; i < N_SIDES; i++)
         lb_arena_fini(&rows[i].arena);
+}
+
+/* Takes company apart. Whose turn it is, and so what keys wait for, is left open where there is some. */
+void tm_op_look_at_keys(struct world *w)
+{
+    if (!w->dressed)
+        return;
+    int queue = (int)tm_below(w, N_QUEUES);
+    tm_trace(w, "look at the keys of %s", tm_queue(queue));
+    tm_compare_keys(w, queue);
 }

@@ -78,29 +78,7 @@ static int64_t draw_delay(struct world *w)
 
 /* put ------------------------------------------------------------------------------------------------------------ */
 
-static struct lb_slice draw_body(struct world *w, int level)
-{
-    /* Where events are compared none is too long: its kind is then known to nobody. */
-    size_t n = 2 + tm_below(w, !w->told && tm_chance(w, 5) ? 120 : 40);
-    uint8_t *body = tm_alloc(w, n);
-    for (size_t i = 0; i < n; i++)
-        body[i] = (uint8_t)tm_below(w, 256);
-    static const char *const kinds[] = {"mail", "resize:thumb", "x"};
-    const char *kind = kinds[tm_below(w, LB_ARRAY_LEN(kinds))];
-    size_t len = strlen(kind);
-    body[0] = 1;
-    body[LQ_BODY_LEVEL_AT] = (uint8_t)('0' + level);
-    if (n >= 4 + len &&
-        tm_chance(w, 70)) { /* an envelope as far as stores read it; the others are damaged ones */
-        body[2] = 0x93;
-        body[3] = (uint8_t)(0xa0 + len);
-        for (size_t i = 0; i < len; i++)
-            body[4 + i] = (uint8_t)kind[i];
-    }
-    return lb_slice(body, n);
-}
-
-static void draw_put(struct world *w, struct lq_put *p)
+void tm_draw_put(struct world *w, struct lq_put *p)
 {
     int level = tm_chance(w, 50) ? LQ_LEVEL_DEFAULT : (int)tm_below(w, LQ_N_LEVELS);
     char *key = tm_alloc(w, 8);
@@ -108,7 +86,6 @@ static void draw_put(struct world *w, struct lq_put *p)
         .queue = tm_queue((int)tm_below(w, N_QUEUES)),
         .id = lb_slice_str(tm_draw_id(w)),
         .level = level,
-        .body = draw_body(w, level),
         .when = tm_chance(w, 65)   ? LQ_WHEN_NOW
                 : tm_chance(w, 70) ? LQ_WHEN_IN
                                    : LQ_WHEN_AT,
@@ -122,11 +99,14 @@ static void draw_put(struct world *w, struct lq_put *p)
         p->unique = lb_slice_str(key);
         p->unique_ttl_ms = w->exact ? 1 + (int64_t)tm_below(w, 4000) : 7200000;
         p->until = (enum lade_unique_until)tm_below(w, w->forgets ? 2 : 3);
+        if (w->dressed && p->until == LADE_UNTIL_START) /* what a take uses up */
+            p->until = LADE_UNTIL_DONE;
         if ((w->s[STORE]->ops->caps & LQ_CAP_CONFLICT) && tm_chance(w, 60))
             p->conflict = LQ_CONFLICT_REPLACE;
     }
     if (p->conflict == LQ_CONFLICT_KEEP)
         p->key = tm_draw_key(w);
+    p->body = tm_draw_body(w, level, p->key);
     tm_trace(w, " %s/%.*s", p->queue, (int)p->id.n, (const char *)p->id.p);
     if (p->key.n > 0)
         tm_trace(w, "(%.*s)", (int)p->key.n, (const char *)p->key.p);
@@ -143,7 +123,7 @@ void tm_op_put(struct world *w)
     lade_err err[N_SIDES] = {0};
     tm_trace(w, "put");
     for (size_t i = 0; i < n; i++) {
-        draw_put(w, &put[MODEL][i]);
+        tm_draw_put(w, &put[MODEL][i]);
         put[STORE][i] = put[MODEL][i];
     }
     for (int i = 0; i < N_SIDES; i++)
@@ -192,8 +172,8 @@ void tm_op_put_fresh(struct world *w)
                                         .when = late ? LQ_WHEN_IN : LQ_WHEN_NOW,
                                         .when_ms = late ? draw_delay(w) : 0,
                                         .level = level,
-                                        .key = mixed ? tm_draw_key(w) : key,
-                                        .body = draw_body(w, level)};
+                                        .key = mixed ? tm_draw_key(w) : key};
+        put[MODEL][i].body = tm_draw_body(w, level, put[MODEL][i].key);
         put[STORE][i] = put[MODEL][i];
         w->made[block] += apart;
     }
@@ -333,7 +313,7 @@ static bool draw_settle(struct world *w, struct lease *l, struct budget *b, stru
         .to = to,
         .delay_ms = delay,
         .history = draw_history(w),
-        .result = to == LQ_TO_COMPLETED ? draw_body(w, 0) : (struct lb_slice){0},
+        .result = to == LQ_TO_COMPLETED ? tm_draw_result(w) : (struct lb_slice){0},
         .reason = to == LQ_TO_DEAD ? reason[tm_below(w, 3)] : LQ_REASON_NONE,
         .death = to == LQ_TO_DEAD ? tm_draw_death(w) : NULL,
         .failed = tm_chance(w, 30),
@@ -400,14 +380,18 @@ void tm_op_settle_take(struct world *w)
                            .lanes = tm_draw_lanes(w),
                            .max = 1 + tm_below(w, tm_chance(w, 20) ? 40 : 6),
                            .register_idle = tm_chance(w, 50)};
+    tm_draw_extent(w, &take);
     bool takes = *take.worker && (n == 0 || tm_chance(w, 60));
     if (n == 0 && !takes)
         return;
     if (takes)
         tm_trace(w, " take %s %zu from %s", take.worker, take.max, take.lanes.queue[0]);
-    for (int i = 0; i < N_SIDES; i++)
-        rc[i] = lq_settle_take(w->s[i], it[i], n, takes ? &take : NULL, &got[i], &err[i]);
+    for (int i = 0; i < N_SIDES; i++) {
+        struct lq_take of_side = tm_extent_of(w, i, &take);
+        rc[i] = lq_settle_take(w->s[i], it[i], n, takes ? &of_side : NULL, &got[i], &err[i]);
+    }
     tm_same_result(w, "settle and take", rc, err);
+    tm_follow(w, &take, got);
     for (size_t i = 0; i < n && !w->failure[0]; i++) {
         tm_same(w, "outcome of a settle", it[MODEL][i].outcome, it[STORE][i].outcome);
         of[i]->over = of[i]->over || it[MODEL][i].outcome == LADE_DONE;

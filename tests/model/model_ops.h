@@ -7,6 +7,7 @@
 void *tm_alloc(struct world *w, size_t size);
 char *tm_draw_id(struct world *w);
 char *tm_block_id(struct world *w, unsigned block, unsigned place);
+void tm_draw_put(struct world *w, struct lq_put *p);
 void tm_op_put_fresh(struct world *w);
 void tm_op_settle_run(struct world *w);
 struct lq_lanes tm_draw_lanes(struct world *w);
@@ -22,6 +23,21 @@ void tm_add_lease(struct world *w, const struct lq_take *take, const struct lq_l
                   const struct lq_leased *s);
 void tm_compare_taken(struct world *w, const struct lq_take *take, const struct lq_leased_vec *got);
 
+/* model_bodies.c; at least 2 bytes */
+struct lb_slice tm_draw_body(struct world *w, int level, struct lb_slice key);
+/* Of a job that has this one: an envelope stays one, with another payload. */
+struct lb_slice tm_draw_edit(struct world *w, struct lb_slice old);
+struct lb_slice tm_draw_result(struct world *w);
+/* model_company.c: nothing but in dressed runs */
+void tm_draw_extent(struct world *w, struct lq_take *take);
+/* What this side is to take. */
+struct lq_take tm_extent_of(const struct world *w, int side, const struct lq_take *take);
+/* The model has what the store has, of what it took. */
+void tm_follow(struct world *w, const struct lq_take *take, struct lq_leased_vec *got);
+void tm_sort_taken(struct lq_leased_vec *got);
+/* model_schedules.c */
+void tm_op_schedule(struct world *w);
+
 /* model_dead.c */
 const struct lq_death *tm_draw_death(struct world *w);
 void tm_op_change(struct world *w);
@@ -29,6 +45,7 @@ void tm_op_change(struct world *w);
 struct lb_slice tm_draw_key(struct world *w);
 void tm_op_limit(struct world *w);
 void tm_op_pause_key(struct world *w);
+void tm_op_look_at_keys(struct world *w);
 /* model_extra.c */
 void tm_op_bound(struct world *w);
 int64_t tm_draw_result_ttl(struct world *w);

@@ -121,6 +121,8 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
     w->random = seed;
     w->forgets = seed % 3 == 0;
     w->keyed = seed % 2 == 0 && subject->ops->key_list;
+    w->dressed = w->keyed && seed % 4 == 0;
+    w->scheduled = seed / 2 % 2 == seed % 2 && subject->ops->schedules;
     w->bounded = seed / 2 % 2 == 0 && subject->ops->bounds;
     w->told = seed % 5 < 2;
     lb_arena_init(&w->arena);

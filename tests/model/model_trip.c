@@ -50,6 +50,7 @@ void tm_op_trip(struct world *w)
                            .lanes = {&name, 1},
                            .max = 1 + tm_below(w, 40),
                            .register_idle = tm_chance(w, 50)};
+    tm_draw_extent(w, &take);
     size_t n = find_held(w, worker, queue, of);
     tm_trace(w, "trip of %s to %s, takes %zu, completes", worker, name, take.max);
     for (size_t i = 0; i < n; i++) {
@@ -64,9 +65,12 @@ void tm_op_trip(struct world *w)
                                           .reason = LQ_REASON_NONE};
         tm_trace(w, " %s%s", of[i]->id, wrong ? "!" : "");
     }
-    for (int s = 0; s < N_SIDES; s++)
-        rc[s] = lq_settle_take(w->s[s], it[s], n, &take, &got[s], &err[s]);
+    for (int s = 0; s < N_SIDES; s++) {
+        struct lq_take of_side = tm_extent_of(w, s, &take);
+        rc[s] = lq_settle_take(w->s[s], it[s], n, &of_side, &got[s], &err[s]);
+    }
     tm_same_result(w, "trip", rc, err);
+    tm_follow(w, &take, got);
     for (size_t i = 0; i < n && !w->failure[0]; i++) {
         tm_same(w, "outcome of a settle", it[MODEL][i].outcome, it[STORE][i].outcome);
         of[i]->over = of[i]->over || it[MODEL][i].outcome == LADE_DONE;
