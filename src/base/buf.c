@@ -64,7 +64,11 @@ void lb_buf_add_str(struct lb_buf *b, const char *s)
 
 void lb_buf_add_byte(struct lb_buf *b, uint8_t c)
 {
-    lb_buf_add(b, &c, 1);
+    uint8_t *to = lb_buf_reserve(b, 1);
+    if (!to)
+        return;
+    *to = c;
+    b->n++;
 }
 
 void lb_buf_add_fmt(struct lb_buf *b, const char *format, ...)

@@ -154,6 +154,26 @@ size_t lq_key_of_cursor(const lade_cursor *cursor, uint8_t key[LADE_KEY_MAX])
     return n;
 }
 
+/* The size of the value that begins there, if it is whole and holds no others; else 0. Nearly all in front of a key are. */
+static size_t size_of_value(const uint8_t *p, const uint8_t *end)
+{
+    static const uint8_t fixed[32] = {/* c0 to df of MessagePack */
+                                      1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 5, 9, 2, 3, 5, 9,
+                                      2, 3, 5, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    size_t left = (size_t)(end - p), size = 1;
+    if (left == 0)
+        return 0;
+    if (p[0] >= 0xc0 && p[0] <= 0xdf)
+        size = fixed[p[0] - 0xc0];
+    else if (p[0] >= 0x80 && p[0] < 0xa0)
+        return 0;
+    else if (p[0] >= 0xa0 && p[0] < 0xc0)
+        size = 1 + (size_t)(p[0] & 31);
+    if ((p[0] == 0xc4 || p[0] == 0xd9) && left >= 2)
+        size = 2 + (size_t)p[1];
+    return size <= left ? size : 0;
+}
+
 struct lb_slice lq_body_key(struct lb_slice body)
 {
     enum { KEY_FIELD = 10 };
@@ -167,8 +187,12 @@ struct lb_slice lq_body_key(struct lb_slice body)
     } p = {.in = body.p}; /* a reader of bytes that may be written, which does not write */
     struct lq_unpack u = {.p = p.out + 2, .end = p.out + body.n};
     uint32_t n = lq_unpack_array(&u);
-    for (int i = 0; i < KEY_FIELD && n > KEY_FIELD && !u.bad; i++)
-        lq_unpack_skip(&u);
+    for (int i = 0; i < KEY_FIELD && n > KEY_FIELD && !u.bad; i++) {
+        size_t size = size_of_value(u.p, u.end);
+        u.p += size;
+        if (size == 0)
+            lq_unpack_skip(&u);
+    }
     if (n <= KEY_FIELD || u.bad || lq_unpack_nil(&u))
         return (struct lb_slice){0};
     struct lb_mut key = lq_unpack_bin(&u);

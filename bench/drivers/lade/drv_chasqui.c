@@ -27,7 +27,7 @@ struct adder {
     char *payloads;     /* of one bulk */
     uint64_t n_keys;    /* 0 = jobs have none */
     bool draws_keys;
-    char (*keys)[KEY_SIZE]; /* of one bulk */
+    char (*keys)[KEY_SIZE]; /* all, made before the clock runs; the last byte is the length */
     lade_job_spec *spec;
     size_t bulk;
     uint64_t acked_sum;
@@ -41,8 +41,7 @@ static int open_adder(struct drv *d, struct adder *a, size_t bulk)
         return drv_fail(d, "the payload is too large", NULL);
     a->payloads = malloc(a->bulk * a->sample.size);
     a->spec = calloc(a->bulk, sizeof(*a->spec));
-    a->keys = calloc(a->bulk, sizeof(*a->keys));
-    if (!a->payloads || !a->spec || !a->keys)
+    if (!a->payloads || !a->spec)
         return drv_fail(d, "out of memory", NULL);
     for (size_t i = 0; i < a->bulk; i++)
         memcpy(a->payloads + i * a->sample.size, a->sample.text, a->sample.size);
@@ -57,8 +56,21 @@ static void close_adder(struct adder *a)
     free(a->spec);
 }
 
+static int make_keys(struct drv *d, struct adder *a)
+{
+    a->n_keys = (uint64_t)LB_MAX(drv_int(d, "keys", 0), 0);
+    a->draws_keys = drv_int(d, "random", 0) != 0;
+    a->keys = calloc(a->n_keys + 1, sizeof(*a->keys));
+    if (!a->keys)
+        return drv_fail(d, "out of memory", NULL);
+    for (uint64_t i = 0; i < a->n_keys; i++)
+        a->keys[i][KEY_SIZE - 1] =
+            (char)snprintf(a->keys[i], KEY_SIZE - 1, "account-%" PRIu32, (uint32_t)i);
+    return 0;
+}
+
 /* The key of job i: the same in each run (splitmix64). */
-static lade_bytes key_of(const struct adder *a, char *text, uint64_t i)
+static lade_bytes key_of(const struct adder *a, uint64_t i)
 {
     if (a->draws_keys) {
         i = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -66,8 +78,8 @@ static lade_bytes key_of(const struct adder *a, char *text, uint64_t i)
         i = (i ^ (i >> 27)) * UINT64_C(0x94d049bb133111eb);
         i ^= i >> 31;
     }
-    int n = snprintf(text, KEY_SIZE, "account-%" PRIu64, i % a->n_keys);
-    return (lade_bytes){text, (size_t)n};
+    const char *key = a->keys[i % a->n_keys];
+    return (lade_bytes){key, (size_t)key[KEY_SIZE - 1]};
 }
 
 /* Adds jobs [from, to) in calls of `bulk`. */
@@ -82,7 +94,7 @@ static int add(struct drv *d, struct adder *a, uint64_t from, uint64_t to)
             a->spec[k] = a->form;
             a->spec[k].payload = (lade_bytes){payload, a->sample.size};
             if (a->n_keys > 0)
-                a->spec[k].key = key_of(a, a->keys[k], i + k);
+                a->spec[k].key = key_of(a, i + k);
             a->acked_sum += i + k;
         }
         int rc = n == 1 ? lade_enqueue(a->q, a->spec, NULL, &err)
@@ -215,8 +227,8 @@ static int preload_and_drain(struct drv *d, const lade_job_spec *form, size_t bu
         rc = drv_fail(d, "events", &err);
     if (rc == 0 && !drv_sink_init(&h.sink, warmup, all, false))
         rc = drv_fail(d, "out of memory", NULL);
-    a.n_keys = (uint64_t)LB_MAX(drv_int(d, "keys", 0), 0);
-    a.draws_keys = drv_int(d, "random", 0) != 0;
+    if (rc == 0)
+        rc = make_keys(d, &a);
     drv_begin(d);
     if (rc == 0)
         rc = add(d, &a, 0, all);

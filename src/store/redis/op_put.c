@@ -150,6 +150,18 @@ static bool is_quick(struct ls_redis_put_call *pc)
     return count_packs(pc);
 }
 
+static void encode_keys(struct ls_redis_cmd *cmd, const struct ls_redis_put_call *pc)
+{
+    ls_redis_arg_int(cmd, pc->time);
+    ls_redis_arg_u64(cmd, pc->n_own);
+    for (size_t i = 0; i < pc->n_keys; i++) {
+        if (pc->keys[i].own)
+            continue;
+        ls_redis_arg_slice(cmd, pc->keys[i].key);
+        ls_redis_arg_u64(cmd, pc->keys[i].n);
+    }
+}
+
 /* The bodies of packs as plain commands, then the script that takes them. */
 static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
 {
@@ -173,9 +185,9 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
         ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
         ls_redis_cmd_end(cmd);
     }
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, pc->company ? LS_REDIS_LUA_COMPANY_PUT : LS_REDIS_LUA_PACKS_PUT,
-                              1 + pc->company, 7 + 3 * m + 2 * pc->n_keys);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(
+        c, pc->company ? LS_REDIS_LUA_COMPANY_PUT : LS_REDIS_LUA_PACKS_PUT, 1 + pc->company,
+        6 + 3 * m + (pc->company ? 2 + 2 * pc->n_counted : 0));
     ls_redis_key(cmd, ns, l->queue, "meta");
     if (pc->company)
         ls_redis_key_ns(cmd, ns, "queues");
@@ -198,10 +210,8 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
                        ls_redis_place_of(p->id), pc->run[at]);
         ls_redis_arg_str(cmd, text);
     }
-    for (size_t i = 0; pc->company && i < pc->n_keys; i++) {
-        ls_redis_arg_slice(cmd, pc->keys[i].key);
-        ls_redis_arg_u64(cmd, pc->keys[i].n);
-    }
+    if (pc->company)
+        encode_keys(cmd, pc);
     ls_redis_cmd_end(cmd);
 }
 
@@ -395,6 +405,15 @@ static int finish_inbox(struct ls_redis_put_call *pc, struct ls_redis_conn *c, l
     return rc == 0 ? note_all_put(pc) : rc;
 }
 
+/* The answer to one of the short ways that ask a script. */
+static int read_short(const struct ls_redis_put_call *pc, struct ls_redis_conn *c, int64_t *answer,
+                      lade_err *err)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, pc->sent_quick ? pc->n_packs : 0);
+    *answer = ls_redis_read_int(&cur);
+    return cur.bad ? ls_redis_conn_fail_reply(c, "put", err) : 0;
+}
+
 static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask, lade_err *err)
 {
     struct ls_redis_conn *c;
@@ -410,15 +429,24 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
         rc = ask_put(pc, c, ask, err);
     }
     if (rc == 0 && (pc->sent_quick || pc->sent_later)) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, pc->sent_quick ? pc->n_packs : 0);
-        int64_t done = ls_redis_read_int(&cur);
-        if (cur.bad)
-            return ls_redis_conn_fail_reply(c, "put", err);
+        int64_t done;
+        rc = read_short(pc, c, &done, err);
+        if (rc == 0 && pc->company && done != 0 && !ls_redis_company_note(pc, done)) {
+            rc = ask_put(pc, c, ask, err);
+            if (rc == 0 && !pc->sent_quick) /* by a repeat */
+                return read_put(pc, c, err);
+            if (rc == 0)
+                rc = read_short(pc, c, &done, err);
+            if (rc == 0 && done > 0)
+                (void)ls_redis_company_note(pc, done);
+        }
+        if (rc < 0)
+            return rc;
         ls_redis_detour_note(pc->company      ? &pc->s->company
                              : pc->sent_quick ? &pc->s->quick
                                               : &pc->s->later,
                              done == 0);
-        if (done)
+        if (done > 0)
             return note_all_put(pc);
         pc->quick = pc->later = false;
         rc = ask_put(pc, c, ask, err);
@@ -452,6 +480,8 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
             pc.quick = false;
         else if (pc.later && !ls_redis_detour_is_open(&pc.s->later))
             pc.later = false;
+        if (pc.company && pc.quick)
+            ls_redis_company_count(&pc);
         rc = run_put(&pc, &ask, err);
         if (rc == 0)
             rc = ls_redis_replicate(pc.s, pc.s->admin.conn, "put", err);

@@ -8,12 +8,9 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "queue/key_store.h"
-#include "queue/limit.h"
 #include "store/redis/packs.h"
 
 #define LEVEL_UNSET (-2)
-#define COMPANY_MAX 1000 /* jobs of one call; their keys are the arguments of one command */
 
 static size_t find_lane(struct ls_redis_put_call *pc, const char *queue, size_t last)
 {
@@ -39,8 +36,7 @@ static void note_level(struct ls_redis_put_lane *l, const struct lq_put *p)
         l->levels |= 1U << level;
 }
 
-/* How many items from `at` on make one pack: their ids follow each other, their level is the same, bounded. */
-static uint32_t measure_run(const struct ls_redis_put_call *pc, size_t at, size_t end)
+uint32_t ls_redis_measure_run(const struct ls_redis_put_call *pc, size_t at, size_t end)
 {
     const struct lq_put *first = &pc->put[pc->order[at]], *last = first;
     size_t bytes = first->body.n + 1, n = 1;
@@ -65,7 +61,7 @@ static int find_runs(struct ls_redis_put_call *pc, lade_err *err)
         const struct ls_redis_put_lane *l = &pc->lane[i];
         size_t end = l->first + l->n;
         for (size_t at = l->first; ls_redis_put_is_packed(l) && at < end; at += pc->run[at])
-            pc->run[at] = measure_run(pc, at, end);
+            pc->run[at] = ls_redis_measure_run(pc, at, end);
     }
     return 0;
 }
@@ -131,53 +127,4 @@ int ls_redis_put_group(struct ls_redis_put_call *pc, lade_err *err)
                        bytes, LS_REDIS_PUT_BYTES);
     int rc = find_runs(pc, err);
     return rc < 0 ? rc : find_twins(pc, err);
-}
-
-/* Counts the job to its key; false when there are too many of it. */
-static int count_key(struct ls_redis_put_call *pc, struct lb_map *map, struct lb_slice key)
-{
-    struct ls_redis_put_key *k = lb_map_get(map, key);
-    if (k)
-        return ++k->n <= LQ_TURN_JOBS;
-    k = &pc->keys[pc->n_keys++];
-    *k = (struct ls_redis_put_key){key, 1};
-    return lb_map_put(map, key, k) < 0 ? -LADE_ENOMEM : 1;
-}
-
-/* Nothing is special about it but its key, which its envelope tells. */
-static bool is_plain_but_key(const struct lq_put *p)
-{
-    return p->when == LQ_WHEN_NOW && p->unique.n == 0 && p->key.n > 0 && p->fresh &&
-           p->body.n > LQ_BODY_LEVEL_AT && p->body.n <= LS_REDIS_BIG_BODY &&
-           ls_redis_id_time(p->id) && lb_slice_eq(lq_body_key(p->body), p->key);
-}
-
-int ls_redis_put_company(struct ls_redis_put_call *pc, lade_err *err)
-{
-    struct ls_redis_put_lane *l = &pc->lane[0];
-    if (pc->n_lanes != 1 || l->known || l->untimed || pc->n > COMPANY_MAX || l->n_special != pc->n)
-        return 0;
-    uint8_t level = pc->put[0].body.n > LQ_BODY_LEVEL_AT ? pc->put[0].body.p[LQ_BODY_LEVEL_AT] : 0;
-    if (level < '0' || level >= '0' + LQ_N_LEVELS || !is_plain_but_key(&pc->put[0]))
-        return 0;
-    for (size_t at = 0; at < pc->n; at += pc->run[at])
-        pc->run[at] = measure_run(pc, at, pc->n); /* also of one */
-    pc->keys = lb_malloc(pc->n * sizeof(*pc->keys));
-    if (!pc->keys)
-        return lb_fail_nomem(err, "put");
-    struct lb_map map;
-    lb_map_init(&map);
-    int good = 1;
-    for (size_t i = 0; good > 0 && i < pc->n; i++) {
-        const struct lq_put *p = &pc->put[i];
-        good = is_plain_but_key(p) && p->body.p[LQ_BODY_LEVEL_AT] == level
-                   ? count_key(pc, &map, p->key)
-                   : 0;
-    }
-    lb_map_fini(&map);
-    if (good < 0)
-        return lb_fail_nomem(err, "put");
-    pc->company = good > 0;
-    pc->company_list = (char)('A' + level - '0');
-    return 0;
 }

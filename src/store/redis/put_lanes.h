@@ -6,6 +6,7 @@
 #ifndef LADE_STORE_REDIS_PUT_LANES_H
 #define LADE_STORE_REDIS_PUT_LANES_H
 
+#include "store/redis/company.h"
 #include "store/redis/store_inner.h"
 
 struct ls_redis_put_lane {
@@ -23,7 +24,9 @@ struct ls_redis_put_lane {
 /* A key, and how many jobs of the call it has. */
 struct ls_redis_put_key {
     struct lb_slice key;
-    size_t n;
+    uint64_t hash;
+    uint32_t n;
+    bool own; /* counted by this store, not at the server */
 };
 
 struct ls_redis_put_call {
@@ -39,6 +42,10 @@ struct ls_redis_put_call {
     bool company;                  /* quick, by lua/company_put.lua */
     struct ls_redis_put_key *keys; /* of those in company */
     size_t n_keys;
+    struct ls_redis_company *mine;           /* what of the queue is counted here; NULL: nothing */
+    int64_t time;                            /* that it is counted in, or 0 */
+    size_t n_own;                            /* jobs that are */
+    size_t n_counted;                        /* keys that are not */
     bool later;                              /* by lua/later_put.lua, while nothing is unusual */
     bool sent_inbox, sent_quick, sent_later; /* the last time */
     struct ls_redis_put_lane *lane;
@@ -66,5 +73,8 @@ LADE_CHECKED int ls_redis_put_group(struct ls_redis_put_call *pc, lade_err *err)
  * either case. 0 or -LADE_ENOMEM.
  */
 LADE_CHECKED int ls_redis_put_company(struct ls_redis_put_call *pc, lade_err *err);
+
+/* How many items from `at` on make one pack: their ids follow each other, their level is the same, bounded. */
+uint32_t ls_redis_measure_run(const struct ls_redis_put_call *pc, size_t at, size_t end);
 
 #endif

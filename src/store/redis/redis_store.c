@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/ident.h"
 #include "base/mem.h"
+#include "store/redis/company.h"
 #include "store/redis/shelf.h"
 #include "store/redis/store_inner.h"
 
@@ -360,6 +361,7 @@ static void close_store(struct lq_store *base)
     fini_link(&s->work);
     fini_link(&s->admin);
     ls_redis_shelf_free(s->shelf);
+    ls_redis_companies_free(s->companies);
     ls_redis_url_fini(&s->url);
 }
 

@@ -149,6 +149,7 @@ struct ls_redis_store {
     uint32_t runs;                     /* guarded by: beat link; how often run_id changed */
     uint64_t put_seq;                  /* guarded by: admin link */
     struct ls_redis_detour inbox, quick, later, company; /* guarded by: admin link; op_put.c */
+    struct ls_redis_company *companies;                  /* guarded by: admin link; company.h */
     char folding[LS_REDIS_FOLDING_MAX]
                 [LADE_NAME_MAX + 1]; /* guarded by: admin link; queues whose inbox takes flows */
     size_t n_folding;                /* guarded by: admin link; how often one was added */

@@ -7,17 +7,10 @@
 --
 -- The bodies of packs were sent in front of this as plain commands, to keys that end by themselves unless they are taken
 -- here; so they pass through no Lua string. A repeat after a lost answer goes to the general one as well.
-local function op_packs_put(keys, argv)
-    begin_bare()
-    local P = sub(keys[1], 1, -5)
-    if call('LLEN', P .. 'in') > 1 then
-        drain(P, call('HGET', keys[1], 'levels')) -- comes first
-    end
+
+-- Does it. meta: v, levels, paused, enqueued, xr; of company also xk at its place, and kp where that changes (company_put.lua). 0 as above.
+local function file_packs(P, argv, meta, kp)
     local level, m = argv[5], tonumber(argv[6])
-    local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev', 'max')
-    if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], level, 1, true) or meta[6] or meta[7] then
-        return 0
-    end
     local idle = not meta[3] and call('EXISTS', P .. 'idle') == 1
     local entries, states, jobs, packed = {}, {}, {}, {}
     local seen = {}
@@ -52,7 +45,15 @@ local function op_packs_put(keys, argv)
     for i = 1, #packed do
         call('PERSIST', packed[i])
     end
-    call('HSET', keys[1], 'enqueued', (meta[4] or 0) + argv[4], 'xr', (meta[5] or 0) + argv[4] - m)
+    local n = argv[4]
+    local enqueued, more = format('%d', (meta[4] or 0) + n), format('%d', (meta[5] or 0) + n - m) -- as text: numbers go by a dear printf
+    if level < 'A' then
+        call('HSET', P .. 'meta', 'enqueued', enqueued, 'xr', more)
+    elseif kp then
+        call('HSET', P .. 'meta', 'enqueued', enqueued, 'xr', more, 'xk', format('%d', (meta[12] or 0) + n), 'kp', kp)
+    else
+        call('HSET', P .. 'meta', 'enqueued', enqueued, 'xr', more, 'xk', format('%d', (meta[12] or 0) + n))
+    end
     call('SET', P .. 'put:' .. argv[1], argv[2], 'PX', argv[3])
     if idle then
         local time = call('TIME')
@@ -60,4 +61,17 @@ local function op_packs_put(keys, argv)
     end
     return 1
 end
-ops.packs_put = op_packs_put
+ops.file_packs = file_packs
+
+local function op_packs_put(keys, argv)
+    begin_bare()
+    local P = sub(keys[1], 1, -5)
+    if call('LLEN', P .. 'in') > 1 then
+        drain(P, call('HGET', keys[1], 'levels')) -- comes first
+    end
+    local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev', 'max')
+    if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], argv[5], 1, true) or meta[6] or meta[7] then
+        return 0
+    end
+    return file_packs(P, argv, meta)
+end
