@@ -254,6 +254,28 @@ static void groups_of_fresh_and_of_given_ids_are_all_counted(void **state)
     assert_int_equal(ct_take("w", "q", 20), 15);
 }
 
+/* Groups that wait in an inbox, if the store has one, are as many jobs as their first steps. */
+static void purge_of_fresh_groups_says_that_more_are_left(void **state)
+{
+    (void)state;
+    char fresh[LB_ULID_LEN + 1];
+    size_t n = 0;
+    ct_join("w", "q");
+    fl_add("before", "q");
+    fl_end("q", "before~0", LQ_TO_COMPLETED);
+    fl_add("f", "q q q<0,1");
+    assert_int_equal(ct_take("w", "q", 9), 2);
+    lb_ulid(fresh, ct_now() * LADE_MILLISECOND);
+    struct lq_flow g = fl_draw(fresh, "q q q q q q<0,1,2,3,4");
+    g.fresh = true;
+    assert_int_equal(fl_put(g), LADE_DONE);
+    for (size_t left = 5; left > 0; left -= n) {
+        int rc = ct.s->ops->purge(ct.s, "q", LADE_STATE_READY, 2, &n, &ct.err);
+        assert_in_range(n, 1, 2);
+        assert_int_equal(rc, left > n ? LADE_MORE : LADE_DONE);
+    }
+}
+
 /* A store need not look for such ids, and may put these flows by a shorter way. */
 static void flows_of_fresh_ids_are_there_at_once(void **state)
 {
@@ -317,6 +339,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(settle_and_take_of_steps_passes_on_a_ring),
     CT_TEST(known_id_is_a_duplicate_in_whatever_form_its_flow_is_kept),
     CT_TEST(groups_of_fresh_and_of_given_ids_are_all_counted),
+    CT_TEST(purge_of_fresh_groups_says_that_more_are_left),
     CT_TEST(flows_of_fresh_ids_are_there_at_once),
     CT_TEST(queue_of_ended_flows_alone_can_be_forgotten),
 };

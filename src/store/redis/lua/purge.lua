@@ -42,10 +42,10 @@ local function op_purge(keys, argv)
     begin()
     local P = prefix(keys[1])
     local state, most = argv[1], tonumber(argv[2])
-    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xr', 'xc', 'gate', 'max')
+    local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xc', 'gate', 'max')
     check_format(meta[1])
-    K.key_begin(P, meta[7])
-    local n, bounded = 0, K.max_bytes(meta[8])
+    K.key_begin(P, meta[6])
+    local n, bounded = 0, K.max_bytes(meta[7])
     heed_all(P) -- they look when this is done
     if state == 'ready' then
         local _, levels = drain(P, meta[2] or '')
@@ -62,7 +62,8 @@ local function op_purge(keys, argv)
                 n = n + got
             end
         end
-        local left = count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[5])
+        local now_are = call('HMGET', P .. 'meta', 'gr', 'xr') -- groups of the inbox count there since drain
+        local left = count_ready(P, levels, now_are[1], now_are[2])
         if gate then
             n = n + purge_keyed(P, most - n, bounded)
             K.key_flush()
@@ -72,7 +73,7 @@ local function op_purge(keys, argv)
         flow_flush()
         return {n, left > 0 and 1 or 0}
     elseif state == 'completed' then
-        local count = call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + tonumber(meta[6] or 0)
+        local count = call('LLEN', P .. 'completed') - tonumber(meta[4] or 0) + tonumber(meta[5] or 0)
         n = keep_completed(P, count, tonumber(meta[4] or 0), 0, most)
         flush(P)
         return {n, count > n and 1 or 0}

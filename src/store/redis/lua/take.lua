@@ -427,7 +427,7 @@ local function take(P, lane)
         call('SET', P .. 'got:' .. worker, seq .. ' ' .. meta.fence .. '\0' .. concat(meta.known, '\0'), 'PX', ttl)
     end
     if promoted > 0 and not was_idle then
-        ring(P, count_ready(P, levels, 0, meta[7]))
+        ring(P, count_ready(P, levels, 0, call('HGET', P .. 'meta', 'xr'))) -- drain may have added to it
     end
     K.key_flush()
     if telling and n > 0 and count_ready(P, levels, call('HGET', P .. 'meta', 'gr'), meta[7]) +
