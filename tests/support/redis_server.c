@@ -63,10 +63,16 @@ static void add_pair(struct args *a, const char *name, const char *value)
     a->v[a->n++] = value;
 }
 
+static const char *program_of(const struct ts_redis *r)
+{
+    const char *named = getenv("LADE_TEST_REDIS");
+    return r->opts.program ? r->opts.program : named ? named : "redis-server";
+}
+
 static void make_args(const struct ts_redis *r, struct args *a)
 {
     a->n = 0;
-    a->v[a->n++] = r->opts.program ? r->opts.program : "redis-server";
+    a->v[a->n++] = program_of(r);
     (void)snprintf(a->port, sizeof(a->port), "%d", r->port);
     (void)snprintf(a->tls_port, sizeof(a->tls_port), "%d", r->tls_port);
     add_pair(a, "--dir", r->dir.path);

@@ -25,10 +25,11 @@
 
 /* Zero is the default in every field. */
 struct ts_redis_opts {
-    const char *program;  /* default "redis-server", looked up in PATH; "valkey-server" does too */
-    const char *password; /* of the user "default"; none by default */
-    bool tcp;             /* listen on 127.0.0.1 too: see port */
-    bool tls;             /* and with TLS: see tls_port. Give cert, key and ca in args */
+    const char *
+        program; /* default LADE_TEST_REDIS, else "redis-server", looked up in PATH; "valkey-server" does too */
+    const char *password;    /* of the user "default"; none by default */
+    bool tcp;                /* listen on 127.0.0.1 too: see port */
+    bool tls;                /* and with TLS: see tls_port. Give cert, key and ca in args */
     const char *const *args; /* more arguments, NULL-ended: "--maxmemory", "2mb", NULL */
 };
 
