@@ -76,7 +76,8 @@ LADE_API LADE_CHECKED int lade_worker_drain(lade_worker *w, int64_t until, lade_
 /*
  * Runs one job in the calling thread at once, by the worker's handler of its kind, as Resque.inline does: nothing is stored, whatever the store,
  * and no clock counts. The spec is checked as by lade_enqueue, and the handler sees what it would have been given from the store; when it is to run, its unique key
- * and its key are left out of account. Any store; before, while and after the worker runs, any thread.
+ * and its key are left out of account. Effects that it records last for the run, progress and log lines go nowhere; lade_sqlite_complete and
+ * lade_sqlite_effect answer LADE_STALE, for there is no job to write beside. Any store; before, while and after the worker runs, any thread.
  *
  * *said (may be NULL) is what became of it: LADE_OK, or LADE_RETRY and so on, LADE_DEAD also when no attempt was left (a job of Resque has
  * one); err->text is then what the handler said was wrong. Returns 0, or LADE_NOT_FOUND: no handler for the kind. Failures: those of

@@ -118,7 +118,7 @@ static int write(struct lade_job *job, const char *key, lade_bytes value, lade_e
                            .history = lb_buf_slice(&made)};
     if (made.failed)
         rc = lb_fail_nomem(err, "effect");
-    if (rc == 0)
+    if (rc == 0 && !job->inlined)
         rc = lq_note(job->worker->q->store, &note, 1, err);
     if (rc == 0)
         rc = note.outcome;

@@ -2,7 +2,7 @@
  * inline.c - a job run by who would enqueue it, without the store: <lade/testing.h>
  *
  * It goes through all that changes a job on its way, the checks, the envelope and what a store makes of its arguments, and then through the same code
- * as in a slot. Only what a handler says of its progress, or asks of a workflow, has nowhere to go.
+ * as in a slot. What a handler records of its effects lasts for the run; what it says of its progress goes nowhere.
  */
 #include <lade/testing.h>
 
@@ -62,7 +62,9 @@ static struct lade_job *make_job(lade_worker *w, const char *queue, const char *
         if (l->id.p && l->body.p && l->history.p)
             job = lq_haul_sole_job(w, haul, &order);
     }
-    if (!job) {
+    if (job) {
+        job->inlined = true;
+    } else {
         lb_arena_fini(arena);
         lb_free(haul);
     }

@@ -71,7 +71,7 @@ static int write_said(struct lq_said *s)
     lade_err err = {0};
     s->written_at = lb_clock_mono();
     atomic_store(&s->due_at, s->written_at + EVERY);
-    int rc = lq_say(s->job->worker->q->store, &note, 1, &err);
+    int rc = s->job->inlined ? 0 : lq_say(s->job->worker->q->store, &note, 1, &err);
     lb_free(line);
     if (rc < 0)
         return rc;

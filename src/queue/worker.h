@@ -99,6 +99,7 @@ struct lade_job {
     struct lq_leased *leased;
     const char *queue;
     bool unroutable; /* no handler for its kind here; its slot only */
+    bool inlined;    /* run by lade_worker_inline: the store knows nothing of it */
     int attempt;     /* the number of this run */
     int crashes;
 

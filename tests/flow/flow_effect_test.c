@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 
+#include <lade/testing.h>
+
 /* What handlers did and saw; the test asserts. */
 static struct {
     _Atomic int charged, skipped, runs;
@@ -230,6 +232,37 @@ static void effect_of_a_job_that_is_not_ours_any_more_is_refused(void **state)
     assert_true(TS_UNTIL(TS_SOON, seen.runs == 2));
 }
 
+static lade_outcome say_and_charge(lade_job *job, void *ctx)
+{
+    for (int i = 0; i < 40; i++) {
+        seen.rc[2] |= lade_job_progress(job, i, "charging");
+        seen.rc[2] |= lade_job_log(job, "line %d", i);
+    }
+    (void)charge_once(job, ctx);
+    return charge_once(job, ctx);
+}
+
+/* A handler that is run inline may do all that it does from the store. */
+static void an_inline_job_records_effects_for_its_run(void **state)
+{
+    struct ts_fix *f = *state;
+    lade_outcome said = LADE_DEAD;
+    lade_job_spec spec = {.kind = "job"};
+    ts_local_open(&f->local, &f->r, f->q, NULL);
+    assert_int_equal(lade_worker_handle(f->local.w, "job", say_and_charge, NULL), 0);
+    for (int i = 1; i <= 2; i++) {
+        reset_seen(0);
+        assert_int_equal(lade_worker_inline(f->local.w, &spec, &said, NULL), 0);
+        assert_int_equal(said, LADE_OK);
+        assert_int_equal(seen.charged, 1);
+        assert_int_equal(seen.skipped, 1);
+        assert_string_equal(seen.value, "receipt 17");
+        assert_int_equal(seen.rc[0], 0);
+        assert_int_equal(seen.rc[1], LADE_DUPLICATE);
+        assert_int_equal(seen.rc[2], 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ts_rig_main(argc, argv);
@@ -240,6 +273,7 @@ int main(int argc, char **argv)
         TS_TEST(effects_of_a_job_are_bounded),
         TS_TEST(bad_effects_are_refused),
         TS_TEST(effect_of_a_job_that_is_not_ours_any_more_is_refused),
+        TS_TEST(an_inline_job_records_effects_for_its_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
