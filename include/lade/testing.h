@@ -67,8 +67,8 @@ typedef struct lade_drain_stats {
  *
  * *stats (may be NULL) receives the numbers of this call, also when it fails. May be called again and again; not for a worker
  * that runs or has run, and lade_worker_run may follow. Returns 0, or LADE_MORE after a million runs: handlers that enqueue more
- * than they finish would go on for ever. Failures: EINVAL (q has no lade_test_clock, or its store has a clock of its own; the worker runs
- * or has run), and those of the store.
+ * than they finish would go on for ever. Failures: EINVAL (q has no lade_test_clock, or its store has a clock of its own; `until` is beyond
+ * 2261; the worker runs or has run), and those of the store.
  */
 LADE_API LADE_CHECKED int lade_worker_drain(lade_worker *w, int64_t until, lade_drain_stats *stats,
                                             lade_err *err);

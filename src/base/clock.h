@@ -9,7 +9,9 @@ int64_t lb_clock_mono(void);
 /* Since 1970-01-01 UTC; may step. */
 int64_t lb_clock_wall(void);
 
-#define LB_FOREVER INT64_MAX /* a deadline that never comes */
+#define LB_FOREVER   INT64_MAX /* a deadline that never comes */
+/* 2262-01-01: a time from here on is none. int64_t ends some months later, with room for what is added to times. */
+#define LB_CLOCK_END INT64_C(9214646400000000000)
 
 /* now + delay without overflow; delay < 0 counts as 0. */
 int64_t lb_deadline_in(int64_t delay);

@@ -219,7 +219,7 @@ static int step(struct drain *d)
     if (d->scheduler && d->scheduler->next_ms > 0)
         next = LB_MIN(next, LB_MAX(lb_ns_of_ms(d->scheduler->next_ms), now + LADE_MILLISECOND));
     bool is_over = next > d->until;
-    lade_test_clock_step(d->clock, LB_MIN(next, d->until) - now);
+    lade_test_clock_step(d->clock, LB_MAX(LB_MIN(next, d->until), now) - now);
     d->stats.steps++;
     int rc = renew(d);
     if (rc >= 0)
@@ -267,6 +267,11 @@ int lade_worker_drain(lade_worker *w, int64_t until, lade_drain_stats *stats, la
         return lb_fail(err, LADE_EINVAL, "drain",
                        "the store '%s' has a clock of its own; open memory: or an SQLite file",
                        w->q->store->ops->name);
+    if (until >= LB_CLOCK_END)
+        return lb_fail(err, LADE_EINVAL, "drain",
+                       "until is %lld, beyond the year 2261, where times end; give the time up to "
+                       "which jobs shall run",
+                       (long long)until);
     if (w->phase != LQ_PHASE_NEW)
         return lb_fail(err, LADE_EINVAL, "drain", "the worker runs or has run; open another");
     struct drain d = {.w = w, .clock = w->q->clock_ctx, .until = until, .err = err};

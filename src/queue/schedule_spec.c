@@ -13,8 +13,7 @@
 #define JITTER_MAX     (24 * LADE_HOUR)
 #define DURATION_MAX   (36525 * LADE_DAY) /* 100 years, as enqueue has it */
 #define YEAR_2000      (INT64_C(946684800) * LADE_SECOND)
-#define YEAR_2262      (INT64_C(9214646400) * LADE_SECOND) /* times end in it */
-#define GAPS_LOOKED_AT 64                                  /* of two fires, for jitter */
+#define GAPS_LOOKED_AT 64 /* of two fires, for jitter */
 
 #define REFUSE(code, ...) lb_fail(err, (code), "schedule", __VA_ARGS__)
 
@@ -31,7 +30,7 @@ static int check_time(int64_t at, const char *field, lade_err *err)
         return REFUSE(LADE_EINVAL,
                       "%s is %lld, before the year 2000; times are nanoseconds since 1970", field,
                       (long long)at);
-    if (at >= YEAR_2262)
+    if (at >= LB_CLOCK_END)
         return REFUSE(LADE_EINVAL, "%s is %lld, beyond the year 2261", field, (long long)at);
     return 0;
 }

@@ -325,6 +325,11 @@ static void what_cannot_be_drained_is_refused(void **state)
     lade_worker *w;
     lade_err err;
     assert_int_equal(lade_worker_drain(NULL, 0, NULL, &err), -LADE_EINVAL);
+    assert_int_equal(lade_worker_drain(kit.w, INT64_MAX, NULL, &err), -LADE_EINVAL);
+    assert_non_null(strstr(err.text, "until is 9223372036854775807, beyond the year 2261"));
+    int64_t now = kit.clock.now;
+    assert_int_equal(lade_worker_drain(kit.w, INT64_MIN, NULL, &err), 0);
+    assert_int_equal(kit.clock.now, now);
     assert_int_equal(lade_open(&plain, "memory:", NULL, NULL), 0);
     assert_int_equal(lade_worker_open(&w, plain, NULL, NULL), 0);
     assert_int_equal(lade_worker_drain(w, 0, NULL, &err), -LADE_EINVAL);
