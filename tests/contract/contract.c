@@ -1,7 +1,7 @@
 /*
  * contract.c - contract STORE [PATTERN]: runs the contract suite on one store
  *
- * STORE is the name in the table of stores, or redis-scripts, redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
+ * STORE is the name in the table of stores, or redis-scripts, redis-cluster, redis-1-byte or redis-random: see start_redis; PATTERN, for work on a store, runs only tests whose name contains it.
  */
 #include "flow_kit.h"
 #include "key_kit.h"
@@ -68,9 +68,11 @@ static bool forbid_functions(void)
 /* C-028: the whole suite over a line that cuts what it carries into pieces of 1 byte, or of 1 to 64 at random. */
 static bool start_redis(const char *way)
 {
-    if (!way || !ts_redis_start(&ct.redis, NULL))
+    static const struct ts_redis_opts in_cluster = {.cluster = true};
+    bool cluster = way && strcmp(way, "-cluster") == 0;
+    if (!way || !ts_redis_start(&ct.redis, cluster ? &in_cluster : NULL))
         return false;
-    if (!*way)
+    if (!*way || cluster)
         return true;
     if (strcmp(way, "-scripts") == 0)
         return forbid_functions();

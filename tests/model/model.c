@@ -103,8 +103,10 @@ int main(int argc, char **argv)
     struct ts_redis redis = {0};
     struct ts_tmpdir dir = {0};
     bool ok = argc > 1 && parse_options(argc, argv, &o);
+    static const struct ts_redis_opts in_cluster = {.cluster = true};
+    bool cluster = ok && strcmp(argv[1], "redis-cluster") == 0;
     for (size_t i = 0; ok && i < LB_ARRAY_LEN(stores); i++) {
-        if (strcmp(stores[i]->name, argv[1]) == 0)
+        if (strcmp(stores[i]->name, cluster ? "redis" : argv[1]) == 0)
             subject.ops = stores[i];
     }
     if (!subject.ops) {
@@ -112,7 +114,7 @@ int main(int argc, char **argv)
         return 2;
     }
     bool server = strcmp(subject.ops->name, "redis") == 0;
-    ok = server ? ts_redis_start(&redis, NULL) : ts_tmpdir_make(&dir);
+    ok = server ? ts_redis_start(&redis, cluster ? &in_cluster : NULL) : ts_tmpdir_make(&dir);
     subject.dir = dir.path;
     subject.redis_url = server ? redis.url : NULL;
     ok = ok && run(&subject, &o);

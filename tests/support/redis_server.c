@@ -53,7 +53,7 @@ static int choose_port(void)
 struct args {
     const char *v[TS_REDIS_ARGS_MAX];
     size_t n;
-    char port[12], tls_port[12];
+    char port[12], tls_port[12], bus_port[12];
 };
 
 static void add_pair(struct args *a, const char *name, const char *value)
@@ -88,6 +88,11 @@ static void make_args(const struct ts_redis *r, struct args *a)
     }
     if (r->opts.password)
         add_pair(a, "--requirepass", r->opts.password);
+    if (r->opts.cluster) {
+        (void)snprintf(a->bus_port, sizeof(a->bus_port), "%d", r->bus_port);
+        add_pair(a, "--cluster-enabled", "yes");
+        add_pair(a, "--cluster-port", a->bus_port);
+    }
     for (const char *const *p = r->opts.args; p && *p; p++) {
         LB_CHECK(a->n + 1 < TS_REDIS_ARGS_MAX);
         a->v[a->n++] = *p;
@@ -219,9 +224,24 @@ static void print_log(const struct ts_redis *r)
         (void)fclose(f);
 }
 
+/* A node that owns all slots answers for them some two seconds after it began. */
+static bool own_all_slots(struct ts_redis *r)
+{
+    char reply[256];
+    int64_t deadline = lb_deadline_in(START_NS);
+    if (!ts_redis_ask(r, "CLUSTER ADDSLOTSRANGE 0 16383", reply, sizeof(reply)))
+        return false; /* after a restart it knows them already, which is an error */
+    while (lb_clock_mono() < deadline) {
+        if (ts_redis_ask(r, "EXISTS a", reply, sizeof(reply)) && reply[0] == ':')
+            return true;
+        pause_a_little();
+    }
+    return false;
+}
+
 bool ts_redis_again(struct ts_redis *r)
 {
-    return spawn(r) && wait_until_it_answers(r);
+    return spawn(r) && wait_until_it_answers(r) && (!r->opts.cluster || own_all_slots(r));
 }
 
 static void write_url(struct ts_redis *r)
@@ -241,12 +261,13 @@ bool ts_redis_start(struct ts_redis *r, const struct ts_redis_opts *opts)
         return false;
     write_url(r);
     for (int i = 0; i < START_TRIES; i++) {
-        r->port = r->opts.tcp ? choose_port() : 0;
+        r->port = r->opts.tcp || r->opts.cluster ? choose_port() : 0;
         r->tls_port = r->opts.tls ? choose_port() : 0;
+        r->bus_port = r->opts.cluster ? choose_port() : 0;
         if (r->port >= 0 && r->tls_port >= 0 && ts_redis_again(r))
             return true;
         ts_redis_kill(r);
-        if (!r->opts.tcp && !r->opts.tls)
+        if (!r->opts.tcp && !r->opts.tls && !r->opts.cluster)
             break;
     }
     print_log(r);

@@ -30,6 +30,7 @@ struct ts_redis_opts {
     const char *password;    /* of the user "default"; none by default */
     bool tcp;                /* listen on 127.0.0.1 too: see port */
     bool tls;                /* and with TLS: see tls_port. Give cert, key and ca in args */
+    bool cluster;            /* of a cluster of one node, which owns all slots; on TCP, too */
     const char *const *args; /* more arguments, NULL-ended: "--maxmemory", "2mb", NULL */
 };
 
@@ -38,6 +39,7 @@ struct ts_redis {
     char socket[108];
     char url[160];      /* of the socket, with the password when there is one */
     int port, tls_port; /* 0 = none */
+    int bus_port;       /* of a cluster */
     pid_t pid;          /* 0 = not running */
     struct ts_redis_opts opts;
 };

@@ -14,6 +14,7 @@
 #define ARGS_MAX 24
 
 static enum ts_store the_store = TS_SQLITE;
+static bool in_cluster; /* of Redis */
 
 enum ts_store ts_rig_store(void)
 {
@@ -32,6 +33,9 @@ void ts_rig_main(int argc, char **argv)
     static const char *const names[] = {"sqlite", "redis", "memory"};
     if (argc > 1 && strcmp(argv[1], "--role") == 0)
         exit(ts_role_main(argc, argv));
+    in_cluster = argc > 1 && strcmp(argv[1], "redis-cluster") == 0;
+    if (in_cluster)
+        the_store = TS_REDIS;
     for (int i = 0; argc > 1 && i < 3; i++) {
         if (strcmp(argv[1], names[i]) == 0)
             the_store = (enum ts_store)i;
@@ -71,7 +75,8 @@ void ts_rig_start(struct ts_rig *r, enum ts_rig_way way)
     } else if (r->store == TS_MEMORY) {
         (void)snprintf(r->direct, sizeof(r->direct), "memory:rig");
     } else {
-        if (!ts_redis_start(&r->redis, NULL))
+        static const struct ts_redis_opts cluster = {.cluster = true};
+        if (!ts_redis_start(&r->redis, in_cluster ? &cluster : NULL))
             give_up("start", "no redis-server");
         (void)snprintf(r->direct, sizeof(r->direct), "%s", r->redis.url);
     }

@@ -67,7 +67,7 @@ static struct verdict judge(const struct ls_redis_conn *c)
 {
     struct verdict v = {0};
     for (size_t i = 0; i < c->got; i++) {
-        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
+        struct ls_redis_cursor cur = ls_redis_cursor(ls_redis_conn_span(c, i));
         if (LB_LIKELY(ls_redis_peek(&cur) != LS_REDIS_ERROR)) {
             v.ran = true;
             continue;

@@ -124,7 +124,24 @@ struct lb_slice ls_redis_conn_span(const struct ls_redis_conn *c, size_t i)
 struct ls_redis_cursor ls_redis_conn_reply(const struct ls_redis_conn *c, size_t i)
 {
     LB_CHECK(c->taken);
-    return ls_redis_cursor(ls_redis_conn_span(c, i));
+    return ls_redis_cursor(ls_redis_conn_span(c, c->prelude + i));
+}
+
+void ls_redis_conn_prelude(struct ls_redis_conn *c)
+{
+    c->prelude = c->queued;
+}
+
+bool ls_redis_conn_prelude_failed(struct ls_redis_conn *c)
+{
+    for (size_t i = 0; i < c->prelude; i++) {
+        struct ls_redis_cursor cur = ls_redis_cursor(ls_redis_conn_span(c, i));
+        if (ls_redis_peek(&cur) == LS_REDIS_ERROR) {
+            c->prelude = i;
+            return true;
+        }
+    }
+    return false;
 }
 
 int ls_redis_conn_fail_reply(const struct ls_redis_conn *c, const char *where, lade_err *err)
@@ -167,8 +184,10 @@ void ls_redis_conn_reset(struct ls_redis_conn *c)
 struct ls_redis_cmd *ls_redis_conn_begin(struct ls_redis_conn *c, size_t args_hint)
 {
     LB_CHECK(c->queued < LS_REDIS_PIPELINE_MAX);
-    if (c->queued == 0)
+    if (c->queued == 0) {
         release_replies(c);
+        c->prelude = 0;
+    }
     if (c->queued == 1)
         c->first_end = c->out.n;
     c->queued++;

@@ -51,6 +51,8 @@ struct ls_redis_conn_config {
      * an outage always.
      */
     bool *reached;
+    /* Atomic, the owner's, set by each connect: whether the server is of a cluster, where a call is about one slot. NULL allowed. */
+    bool *slots;
     /* Atomic, the owner's: calls end by then whatever their deadline; NULL or 0 = no such time (store.h). */
     const int64_t *hurry;
 };
@@ -87,6 +89,13 @@ uint64_t ls_redis_conn_generation(const struct ls_redis_conn *c);
  * ls_redis_cmd_end. Only inside `encode` of a call, or before ls_redis_conn_send. The result is valid until the end.
  */
 struct ls_redis_cmd *ls_redis_conn_begin(struct ls_redis_conn *c, size_t args_hint);
+
+/*
+ * What was begun so far comes before what the call is about: replies are counted behind it. ls_redis_conn_prelude_failed, after the
+ * call: one of those was refused, and is reply 0 now.
+ */
+void ls_redis_conn_prelude(struct ls_redis_conn *c);
+bool ls_redis_conn_prelude_failed(struct ls_redis_conn *c);
 
 /*
  * A call as the connection sees it: `encode` writes its commands, at least one, whenever they are to be sent, so

@@ -39,6 +39,8 @@ struct ls_redis_conn {
     struct ls_redis_cmd cmd; /* being written */
     size_t queued;           /* commands in out */
     size_t first_end;        /* where the first of them ends */
+    size_t prelude;          /* of those of the call at hand */
+    bool slots;              /* the server is of a cluster */
 
     struct lb_buf in;
     size_t in_at;              /* start of the reply being scanned */

@@ -105,7 +105,14 @@ static int check_version(struct attempt *a, struct lb_slice name, struct lb_slic
                    c->config.url->text, c->server);
 }
 
-/* The map that HELLO answers: server, version, proto and more. */
+static void note_mode(struct ls_redis_conn *c, struct lb_slice mode)
+{
+    c->slots = lb_slice_eq(mode, lb_slice_str("cluster"));
+    if (c->config.slots)
+        __atomic_store_n(c->config.slots, c->slots, __ATOMIC_RELAXED);
+}
+
+/* The map that HELLO answers: server, version, mode and more. */
 static int read_hello(struct attempt *a)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(a->c, 0);
@@ -118,6 +125,8 @@ static int read_hello(struct attempt *a)
             name = ls_redis_read_bytes(&cur);
         else if (lb_slice_eq(key, lb_slice_str("version")))
             version = ls_redis_read_bytes(&cur);
+        else if (lb_slice_eq(key, lb_slice_str("mode")))
+            note_mode(a->c, ls_redis_read_bytes(&cur));
         else
             ls_redis_skip(&cur);
     }
@@ -146,6 +155,8 @@ static int read_info(struct attempt *a, size_t reply)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(a->c, reply);
     struct lb_slice info = ls_redis_read_bytes(&cur);
+    if (!cur.bad)
+        note_mode(a->c, find_info(info, "redis_mode:"));
     struct lb_slice version = cur.bad ? info : find_info(info, "valkey_version:");
     if (version.n > 0)
         return check_version(a, lb_slice_str("valkey"), version);

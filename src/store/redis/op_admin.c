@@ -6,7 +6,8 @@
  */
 #include "base/base.h"
 #include "base/err.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/outbox.h"
+#include "store/redis/slots.h"
 
 struct deed {
     struct ls_redis_store *s;
@@ -22,10 +23,12 @@ struct deed {
 static void encode_deed(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct deed *d = ctx;
+    if (d->script == LS_REDIS_LUA_PAUSE)
+        ls_redis_name_queues(c, d->s, &d->queue, 1);
     struct ls_redis_cmd *cmd =
         ls_redis_script_begin(c, d->script, 1 + (d->ns_key != NULL), d->n_ids + 4);
     if (d->ns_key)
-        ls_redis_key_ns(cmd, d->s->base.config.ns, d->ns_key);
+        ls_redis_key_shared(cmd, d->s, d->queue, d->ns_key);
     ls_redis_key(cmd, d->s->base.config.ns, d->queue, "meta");
     if (d->text)
         ls_redis_arg_str(cmd, d->text);
@@ -75,6 +78,8 @@ int ls_redis_act(struct lq_store *base, const char *queue, enum lade_job_verb ve
                      .id = id,
                      .n_ids = n};
     int rc = run_deed(&d, "act", true, answer, n, err);
+    if (rc == 0)
+        ls_redis_ship_apart(d.s, &queue, 1);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (answer[i] < 0 || (size_t)answer[i] >= LB_ARRAY_LEN(meaning))
             return lb_fail(err, LADE_EPROTO, "act", "%s answered %lld for a job", d.s->url.text,
@@ -99,6 +104,7 @@ int ls_redis_purge(struct lq_store *base, const char *queue, enum lade_state sta
     int rc = run_deed(&d, "purge", false, answer, 2, err);
     if (rc < 0)
         return rc;
+    ls_redis_ship_apart(d.s, &queue, 1);
     *n = (size_t)answer[0];
     return answer[1] ? LADE_MORE : 0;
 }
@@ -113,6 +119,7 @@ int ls_redis_redrive(struct lq_store *base, const char *queue, size_t max, size_
     int rc = run_deed(&d, "redrive", true, answer, 2, err);
     if (rc < 0)
         return rc;
+    ls_redis_ship_apart(d.s, &queue, 1);
     *n = (size_t)answer[0];
     return answer[1] ? LADE_MORE : 0;
 }
@@ -138,5 +145,7 @@ int ls_redis_forget(struct lq_store *base, const char *queue, lade_err *err)
                      .ns_key = "queues",
                      .number = -1};
     int rc = run_deed(&d, "forget", true, answer, 1, err);
+    if (rc == 0 && answer[0] < 2 && ls_redis_in_slots(d.s))
+        rc = ls_redis_slots_forget(d.s, queue, err);
     return rc < 0 ? rc : meaning[LB_MIN((size_t)answer[0], 2)];
 }

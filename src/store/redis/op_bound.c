@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "queue/bound.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 struct bound_call {
     struct ls_redis_store *s;
@@ -14,8 +14,10 @@ static void encode_bound(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 {
     const struct bound_call *b = ctx;
     const char *ns = b->s->base.config.ns;
+    if (b->set)
+        ls_redis_name_queues(c, b->s, &b->queue, 1);
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_BOUND, 2, b->set ? 3 : 0);
-    ls_redis_key_ns(cmd, ns, "queues");
+    ls_redis_key_shared(cmd, b->s, b->queue, "queues");
     ls_redis_key(cmd, ns, b->queue, "meta");
     if (b->set) {
         ls_redis_arg_int(cmd, b->set->max_jobs);

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "queue/dead_store.h"
+#include "store/redis/outbox.h"
 #include "store/redis/store_inner.h"
 
 #define CLASS_FIELDS 7
@@ -131,6 +132,8 @@ int ls_redis_change(struct lq_store *base, const char *queue, enum lq_change_ver
     int rc = ask_dead(s, &ask, &c, err);
     if (rc == 0)
         rc = read_changes(c, it, n, err);
+    if (rc >= 0)
+        ls_redis_ship(s, c, &queue, 1);
     lr_mutex_unlock(&s->admin.lock);
     return rc;
 }

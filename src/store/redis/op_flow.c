@@ -10,14 +10,18 @@
 #include "base/err.h"
 #include "queue/flow.h"
 #include "queue/flow_store.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/homes.h"
+#include "store/redis/outbox.h"
+#include "store/redis/slots.h"
 
 /* One script with the set of queues as its key. */
 struct flow_call {
     struct ls_redis_store *s;
+    const char *home; /* in slots */
     enum ls_redis_lua script;
     struct lb_slice *arg;
     size_t n_args;
+    char found[LADE_NAME_MAX + 1]; /* home */
 };
 
 static const char *const no_queue = "";
@@ -28,24 +32,34 @@ static void encode_args(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSE
 {
     const struct flow_call *fc = ctx;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, fc->script, 1, 1 + fc->n_args);
-    ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
+    ls_redis_key_shared(cmd, fc->s, fc->home, "queues");
     for (size_t i = 0; i < fc->n_args; i++)
         ls_redis_arg_slice(cmd, fc->arg[i]);
     ls_redis_cmd_end(cmd);
 }
 
-/* Holds the admin link from here until `end_call`; on 0 *cur is at the answer. */
-static int begin_call(struct flow_call *fc, bool once, struct ls_redis_conn **c,
+/* *cur is at the answer of the script then; the link is held. */
+static int ask_script(struct flow_call *fc, bool once, struct ls_redis_conn *c,
                       struct ls_redis_cursor *cur, lade_err *err)
 {
     struct ls_redis_ask ask = {encode_args, fc, "flow", once, &no_queue, 1};
+    int rc = ls_redis_ask(fc->s, c, &ask, 1, err);
+    if (rc == 0)
+        *cur = ls_redis_conn_reply(c, 0);
+    return rc;
+}
+
+/* Holds the admin link from here until `end_call`; on 0 *cur is at the answer. In slots NOT_FOUND when no home has this flow. */
+static int begin_call(struct flow_call *fc, struct lb_slice id, bool once, struct ls_redis_conn **c,
+                      struct ls_redis_cursor *cur, lade_err *err)
+{
     lr_mutex_lock(&fc->s->admin.lock);
     int rc = ls_redis_link_conn(fc->s, &fc->s->admin, c, err);
-    if (rc == 0)
-        rc = ls_redis_ask(fc->s, *c, &ask, 1, err);
-    if (rc == 0)
-        *cur = ls_redis_conn_reply(*c, 0);
-    return rc;
+    if (rc == 0 && ls_redis_in_slots(fc->s)) {
+        rc = ls_redis_find_home(fc->s, *c, id, fc->found, err);
+        fc->home = fc->found;
+    }
+    return rc == 0 ? ask_script(fc, once, *c, cur, err) : rc;
 }
 
 static int end_call(struct flow_call *fc, const struct ls_redis_conn *c,
@@ -71,11 +85,13 @@ int ls_redis_flow_act(struct lq_store *base, struct lb_slice id, enum lade_flow_
     struct ls_redis_conn *c = NULL;
     struct ls_redis_cursor cur = {0};
     int64_t answer = 0;
-    int rc = begin_call(&fc, true, &c, &cur, err);
-    if (rc == 0)
+    int rc = begin_call(&fc, id, true, &c, &cur, err);
+    if (rc == 0) {
         answer = ls_redis_read_int(&cur);
+        ls_redis_ship(fc.s, c, &fc.home, 1);
+    }
     rc = end_call(&fc, c, &cur, rc, err);
-    return rc < 0 ? rc : meaning[answer >= 0 && answer < 3 ? answer : 0];
+    return rc != 0 ? rc : meaning[answer >= 0 && answer < 3 ? answer : 0];
 }
 
 /* look ------------------------------------------------------------------------------------------------------------- */
@@ -197,7 +213,7 @@ int ls_redis_flow_get(struct lq_store *base, struct lb_slice id, struct lq_flow_
     int rc = reserve(out, 1, err);
     if (rc < 0)
         return rc;
-    rc = begin_call(&fc, false, &c, &cur, err);
+    rc = begin_call(&fc, id, false, &c, &cur, err);
     if (rc == 0 && ls_redis_peek(&cur) != LS_REDIS_NULL) {
         size_t n = ls_redis_read_array(&cur);
         read_head(&l, &cur, id, &out->row[out->n]);
@@ -213,44 +229,119 @@ int ls_redis_flow_get(struct lq_store *base, struct lb_slice id, struct lq_flow_
     return found ? 0 : LADE_NOT_FOUND;
 }
 
+/* A row, and its place among all: by the time it was made, the newest first, then by its home's number. */
+struct placed {
+    struct lq_flow_row row;
+    int64_t score;
+    uint32_t home;
+};
+
+/* So that a cursor has room for it: FNV-1a of its name; 0 of none. */
+static uint32_t number_of(const char *home)
+{
+    uint32_t h = *home ? UINT32_C(0x811c9dc5) : 0;
+    for (; *home; home++)
+        h = (h ^ (uint8_t)*home) * UINT32_C(0x01000193);
+    return h;
+}
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return (x->home > y->home) - (x->home < y->home);
+}
+
+struct page {
+    struct look look;
+    struct placed *row;
+    size_t n, limit;
+    int64_t below;  /* score; 0: from the newest on */
+    uint32_t after; /* of the flows with that score those of later homes are still to come */
+};
+
+/* Up to `limit` of one home, or of all; then those beyond the limit go. The link is held. */
+static int read_home(struct flow_call *fc, struct ls_redis_conn *c, struct page *p, lade_err *err)
+{
+    char most[24], below[24] = "+inf";
+    bool with = number_of(fc->home) > p->after;
+    (void)snprintf(most, sizeof(most), "%zu", p->limit);
+    if (p->below > 0)
+        (void)snprintf(below, sizeof(below), "%" PRId64, p->below + (with ? 1 : 0));
+    struct lb_slice arg[] = {lb_slice_str("list"), lb_slice_str(below), lb_slice_str(most)};
+    struct ls_redis_cursor cur;
+    fc->arg = arg;
+    fc->n_args = LB_ARRAY_LEN(arg);
+    int rc = ask_script(fc, false, c, &cur, err);
+    if (rc < 0)
+        return rc;
+    size_t found = ls_redis_read_array(&cur) / 3;
+    found = LB_MIN(found, p->limit);
+    for (size_t i = 0; i < found && !cur.bad; i++) {
+        struct placed *to = &p->row[p->n++];
+        struct lb_slice id = ls_redis_read_bytes(&cur), score = ls_redis_read_bytes(&cur);
+        to->score = ls_redis_take_number(&score);
+        to->home = number_of(fc->home);
+        (void)ls_redis_read_array(&cur);
+        read_head(&p->look, &cur, id, &to->row);
+    }
+    if (cur.bad)
+        return ls_redis_conn_fail_reply(c, "flow", err);
+    qsort(p->row, p->n, sizeof(*p->row), compare_placed);
+    p->n = LB_MIN(p->n, p->limit);
+    return 0;
+}
+
+static int read_homes(struct flow_call *fc, struct page *p, lade_err *err)
+{
+    static const char *const none[] = {""};
+    const char **home = NULL;
+    size_t n = 0;
+    struct ls_redis_conn *c;
+    int rc = ls_redis_link_conn(fc->s, &fc->s->admin, &c, err);
+    if (rc == 0 && ls_redis_in_slots(fc->s))
+        rc = ls_redis_homes(fc->s, c, p->look.arena, &home, &n, err);
+    else if (rc == 0)
+        n = 1;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        fc->home = home ? home[i] : none[0];
+        rc = read_home(fc, c, p, err);
+    }
+    return rc;
+}
+
+/* The cursor is the score of the last row and the number of its home. */
 int ls_redis_flow_list(struct lq_store *base, lade_cursor *cursor, size_t limit,
                        struct lq_flow_row_vec *out, lade_err *err)
 {
-    char most[24];
-    (void)snprintf(most, sizeof(most), "%zu", limit);
-    struct lb_slice arg[] = {lb_slice_str("list"),
-                             lb_slice_str(cursor->at[0] ? cursor->at : "+inf"), lb_slice_str(most)};
-    struct flow_call fc = {.s = ls_redis_of(base),
-                           .script = LS_REDIS_LUA_FLOW_LOOK,
-                           .arg = arg,
-                           .n_args = LB_ARRAY_LEN(arg)};
-    struct look l = {.arena = &out->arena};
-    struct ls_redis_conn *c = NULL;
-    struct ls_redis_cursor cur = {0};
-    size_t n = 0;
-    char below[sizeof(cursor->at)] = "";
+    struct flow_call fc = {.s = ls_redis_of(base), .script = LS_REDIS_LUA_FLOW_LOOK};
+    struct page p = {.look = {.arena = &out->arena}, .limit = limit};
+    struct lb_slice at = lb_slice_str(cursor->at);
+    p.below = ls_redis_take_number(&at);
+    p.after = (uint32_t)ls_redis_take_number(&at);
     int rc = reserve(out, limit, err);
-    if (rc < 0)
-        return rc;
-    rc = begin_call(&fc, false, &c, &cur, err);
-    size_t found = rc == 0 ? ls_redis_read_array(&cur) / 3 : 0;
-    for (; n < LB_MIN(found, limit) && !cur.bad; n++) {
-        struct lb_slice id = ls_redis_read_bytes(&cur), score = ls_redis_read_bytes(&cur);
-        (void)snprintf(below, sizeof(below), "%.*s", (int)LB_MIN(score.n, 32),
-                       (const char *)score.p);
-        (void)ls_redis_read_array(&cur);
-        read_head(&l, &cur, id, &out->row[out->n + n]);
-    }
-    rc = end_call(&fc, c, &cur, rc, err);
-    if (rc == 0 && l.no_memory)
+    p.row = lb_arena_alloc(&out->arena, (2 * limit + 1) * sizeof(*p.row));
+    if (rc == 0 && !p.row)
         rc = lb_fail_nomem(err, "flow");
     if (rc < 0)
         return rc;
-    out->n += n;
-    cursor->done = n < limit;
-    if (n > 0)
-        memcpy(cursor->at, below, sizeof(below));
-    return n == 0 ? LADE_EMPTY : 0;
+    lr_mutex_lock(&fc.s->admin.lock);
+    rc = read_homes(&fc, &p, err);
+    lr_mutex_unlock(&fc.s->admin.lock);
+    if (rc == 0 && p.look.no_memory)
+        rc = lb_fail_nomem(err, "flow");
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < p.n; i++)
+        out->row[out->n++] = p.row[i].row;
+    cursor->done = p.n < limit;
+    if (p.n > 0) {
+        const struct placed *last = &p.row[p.n - 1];
+        (void)snprintf(cursor->at, sizeof(cursor->at), "%" PRId64 " %" PRIu32, last->score,
+                       last->home);
+    }
+    return p.n == 0 ? LADE_EMPTY : 0;
 }
 
 static void read_inputs(struct look *l, struct ls_redis_cursor *cur, size_t n_answers, size_t max,
@@ -288,7 +379,7 @@ int ls_redis_flow_inputs(struct lq_store *base, struct lb_slice id, uint32_t nod
     out->input = lb_arena_alloc(out->arena, (max + 1) * sizeof(*out->input));
     if (!out->input)
         return lb_fail_nomem(err, "inputs");
-    int rc = begin_call(&fc, false, &c, &cur, err);
+    int rc = begin_call(&fc, id, false, &c, &cur, err);
     if (rc == 0 && ls_redis_peek(&cur) != LS_REDIS_NULL) {
         size_t n = ls_redis_read_array(&cur);
         read_inputs(&l, &cur, n, max, out);
@@ -309,7 +400,7 @@ static int check_flow(struct lq_store *base, struct lb_slice id, lq_finding_fn r
         .s = ls_redis_of(base), .script = LS_REDIS_LUA_FLOW_CHECK, .arg = &id, .n_args = 1};
     struct ls_redis_conn *c = NULL;
     struct ls_redis_cursor cur = {0};
-    int rc = begin_call(&fc, false, &c, &cur, err);
+    int rc = begin_call(&fc, id, false, &c, &cur, err);
     size_t n = rc == 0 ? ls_redis_read_array(&cur) : 0;
     for (size_t i = 0; i < n; i++) {
         char line[256];

@@ -13,12 +13,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "queue/flow_store.h"
+#include "store/redis/homes.h"
 #include "store/redis/inbox.h"
+#include "store/redis/outbox.h"
 #include "store/redis/packs.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 struct put_call {
     struct ls_redis_store *s;
+    char home[LADE_NAME_MAX + 1]; /* in slots */
     const struct lq_flow *flow;
     struct lb_slice *arg; /* spelled out: three texts of each node */
     uint64_t seq;
@@ -55,9 +58,10 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
     uint32_t open = 0;
     for (uint32_t i = 0; i < f->n_steps; i++)
         open += f->node[i].n_next == 0;
+    ls_redis_name_flow(c, fc->s, f, fc->home);
     struct ls_redis_cmd *cmd =
         ls_redis_script_begin(c, LS_REDIS_LUA_FLOW_PUT, 1, 12 + 3 * (size_t)f->n);
-    ls_redis_key_ns(cmd, fc->s->base.config.ns, "queues");
+    ls_redis_key_shared(cmd, fc->s, fc->home, "queues");
     ls_redis_arg_str(cmd, fc->s->client);
     ls_redis_arg_u64(cmd, fc->seq);
     ls_redis_arg_int(cmd, repeat);
@@ -203,8 +207,9 @@ static void encode_folded(struct ls_redis_conn *c, void *ctx, bool repeat)
     const struct put_call *fc = ctx;
     const struct lq_flow *f = fc->flow;
     const char *ns = fc->s->base.config.ns, *queue = f->node[0].queue;
+    ls_redis_name_flow(c, fc->s, f, fc->home);
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_FOLD_PUT, 2, 16);
-    ls_redis_key_ns(cmd, ns, "queues");
+    ls_redis_key_shared(cmd, fc->s, queue, "queues");
     ls_redis_key(cmd, ns, queue, "meta");
     ls_redis_arg_str(cmd, fc->s->client);
     ls_redis_arg_u64(cmd, fc->seq);
@@ -245,11 +250,17 @@ static void encode_inbox(struct ls_redis_conn *c, const struct put_call *fc)
     const struct lq_flow *f = fc->flow;
     const char *queue = f->node[0].queue;
     char text[LADE_ID_MAX + 2 * LADE_NAME_MAX + 64];
-    struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
-    ls_redis_arg_str(cmd, "SADD");
-    ls_redis_key_ns(cmd, fc->s->base.config.ns, "flowin");
-    ls_redis_arg_str(cmd, queue);
-    ls_redis_cmd_end(cmd);
+    struct ls_redis_cmd *cmd;
+    if (ls_redis_in_slots(fc->s)) {
+        ls_redis_name_flow(c, fc->s, f, fc->home);
+    } else {
+        cmd = ls_redis_conn_begin(c, 3);
+        ls_redis_arg_str(cmd, "SADD");
+        ls_redis_key_ns(cmd, fc->s->base.config.ns, "flowin");
+        ls_redis_arg_str(cmd, queue);
+        ls_redis_cmd_end(cmd);
+        ls_redis_conn_prelude(c);
+    }
     cmd = ls_redis_inbox_begin(c, fc->s, queue, 2);
     int n =
         snprintf(text, sizeof(text), "~%.*s %" PRIu32 " %d %s %" PRIu32 " %s %.*s", (int)f->id.n,
@@ -279,14 +290,14 @@ static int put_by_inbox(struct put_call *fc, int64_t *answer, lade_err *err)
     int rc = ls_redis_link_conn(fc->s, &fc->s->admin, &c, err);
     if (rc == 0)
         rc = ls_redis_ask(fc->s, c, &ask, 0, err);
-    size_t n = fc->sent_inbox ? 3 : 1;
+    size_t n = fc->sent_inbox ? 2 : 1;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
         if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
             rc = ls_redis_refuse(fc->s, c, &ask, i, err);
     }
     if (rc == 0 && fc->sent_inbox)
-        rc = ls_redis_inbox_finish(fc->s, c, 1, fc->flow->node[0].queue, count_first(fc), "flow",
+        rc = ls_redis_inbox_finish(fc->s, c, 0, fc->flow->node[0].queue, count_first(fc), "flow",
                                    err);
     else if (rc == 0)
         rc = read_answer(c, answer, err);
@@ -332,6 +343,29 @@ static int put_spelled(struct put_call *fc, int64_t *answer, lade_err *err)
     return rc;
 }
 
+static int choose_home(struct put_call *fc, lade_err *err)
+{
+    struct ls_redis_conn *c;
+    int rc = ls_redis_link_conn(fc->s, &fc->s->admin, &c, err);
+    if (rc == 0 && !ls_redis_conn_is_up(c)) /* tells what server it is */
+        rc = ls_redis_conn_connect(c, ls_redis_deadline(fc->s), err);
+    if (rc == 0 && ls_redis_in_slots(fc->s))
+        rc = ls_redis_choose_home(fc->s, c, fc->flow, fc->home, err);
+    return rc;
+}
+
+/* In slots: first steps that lie elsewhere. */
+static void ship(struct put_call *fc, int rc)
+{
+    const char *home = fc->home;
+    struct ls_redis_conn *c;
+    bool elsewhere = false;
+    for (uint32_t i = 0; rc == 0 && ls_redis_in_slots(fc->s) && i < fc->flow->n; i++)
+        elsewhere = elsewhere || strcmp(fc->flow->node[i].queue, home) != 0;
+    if (elsewhere && ls_redis_link_conn(fc->s, &fc->s->admin, &c, NULL) == 0)
+        ls_redis_ship(fc->s, c, &home, 1);
+}
+
 int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err)
 {
     struct put_call fc = {.s = ls_redis_of(base), .flow = flow};
@@ -341,10 +375,15 @@ int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err
         return rc;
     lr_mutex_lock(&fc.s->admin.lock);
     fc.seq = ++fc.s->put_seq;
-    if (can_fold(&fc))
+    rc = choose_home(&fc, err);
+    bool folds = rc == 0 && can_fold(&fc);
+    if (folds && ls_redis_in_slots(fc.s))
+        folds = strcmp(fc.home, flow->node[0].queue) == 0;
+    if (folds)
         rc = put_folded(&fc, &answer, err);
     if (rc == 0 && answer == FOLD_NOT)
         rc = put_spelled(&fc, &answer, err);
+    ship(&fc, rc);
     lr_mutex_unlock(&fc.s->admin.lock);
     if (rc == 0)
         flow->outcome = answer ? LADE_DUPLICATE : 0;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "queue/beat.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 /* renew ----------------------------------------------------------------------------------------------------------- */
 
@@ -39,35 +39,70 @@ static size_t find_queue(struct lq_lanes lanes, const char *queue)
 }
 
 /* The stops that the last answer brought: they have arrived and may go. */
-static void encode_arrived(struct ls_redis_cmd *cmd, const struct beat_call *b)
+static void encode_arrived(struct ls_redis_cmd *cmd, const struct beat_call *b, size_t first,
+                           size_t n)
 {
     const char *p = (const char *)b->w->stops.p, *end = p + b->w->stops.n;
     while (p && p < end) {
         const char *text = p + strlen(p) + 1;
         size_t lane = find_queue(b->beat->lanes, p);
-        if (lane < b->beat->lanes.n) {
-            ls_redis_arg_u64(cmd, lane);
+        if (lane >= first && lane < first + n) {
+            ls_redis_arg_u64(cmd, lane - first);
             ls_redis_arg_str(cmd, text);
         }
         p = text + strlen(text) + 1;
     }
 }
 
-static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+/* What the call of these lanes, the first of which has number `first`, is besides its key of workers. */
+static void encode_beat(struct ls_redis_cmd *cmd, const struct beat_call *b, struct lq_lanes lanes,
+                        size_t first)
 {
-    const struct beat_call *b = ctx;
     const struct lq_beat *beat = b->beat;
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, beat->lanes.n + 1, beat->lanes.n + 6);
-    ls_redis_key_ns(cmd, b->s->base.config.ns, "workers");
-    ls_redis_keys_of(cmd, b->s, beat->lanes);
+    ls_redis_keys_of(cmd, b->s, lanes);
     ls_redis_arg_str(cmd, beat->worker);
     ls_redis_arg_int(cmd, beat->lease_ms);
     ls_redis_arg_int(cmd, beat->first);
     ls_redis_arg_slice(cmd, lb_buf_slice(&b->about));
     ls_redis_arg_u64(cmd, b->max);
-    encode_arrived(cmd, b);
+    encode_arrived(cmd, b, first, lanes.n);
     ls_redis_cmd_end(cmd);
+}
+
+static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct beat_call *b = ctx;
+    struct lq_lanes lanes = b->beat->lanes;
+    size_t n = ls_redis_n_calls(b->s, lanes);
+    for (size_t i = 0; i < n; i++) {
+        struct lq_lanes some = ls_redis_some_lanes(lanes, i, n);
+        struct ls_redis_cmd *cmd =
+            ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, some.n + 1, some.n + 6);
+        ls_redis_key_shared(cmd, b->s, some.queue[0], "workers");
+        encode_beat(cmd, b, some, i);
+    }
+    if (!ls_redis_in_slots(b->s))
+        return;
+    struct ls_redis_cmd *cmd =
+        ls_redis_conn_begin(c, 2); /* whether there are schedules, elsewhere */
+    ls_redis_arg_str(cmd, "ZCARD");
+    ls_redis_key(cmd, b->s->base.config.ns, "~schedules", "due");
+    ls_redis_cmd_end(cmd);
+    for (size_t i = 0; i < n; i++) { /* messages that somebody has not shipped: outbox.h */
+        cmd = ls_redis_conn_begin(c, 2);
+        ls_redis_arg_str(cmd, "EXISTS");
+        ls_redis_key(cmd, b->s->base.config.ns, lanes.queue[i], "outs");
+        ls_redis_cmd_end(cmd);
+    }
+}
+
+/* In slots, once all lanes know the worker: the list of all. */
+static void encode_listed(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct beat_call *b = ctx;
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, 1, 6);
+    ls_redis_key_ns(cmd, b->s->base.config.ns, "workers");
+    encode_beat(cmd, b, (struct lq_lanes){NULL, 0}, 0);
 }
 
 /* "fence kind id" */
@@ -82,34 +117,62 @@ static bool read_stop(struct lq_stop *stop, const char *queue, struct lb_slice t
     return true;
 }
 
-static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_stop *stop,
-                      size_t *n_stop, lade_err *err)
+/* Of one of its calls, whose first lane has number `first`. Adds up to `max` stops; what has no room is told again. */
+static int read_beat(struct beat_call *b, struct ls_redis_cursor cur, size_t first,
+                     struct lq_stop *stop, size_t *n_stop, struct lq_ahead *ahead)
 {
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     size_t n = ls_redis_read_array(&cur);
     int64_t stale = ls_redis_read_int(&cur);
     int64_t death = ls_redis_read_int(&cur), due = ls_redis_read_int(&cur);
     if (cur.bad || n < 3 || n % 2 != 1 || n / 2 - 1 > b->max)
-        return ls_redis_conn_fail_reply(c, "renew", err);
+        return -LADE_EPROTO;
     if (stale == 1)
         return LADE_STALE;
-    lb_buf_clear(&b->w->stops);
-    for (size_t i = 0; i < n / 2 - 1; i++) {
-        int64_t lane = ls_redis_read_int(&cur);
+    for (size_t i = 0; i < n / 2 - 1 && *n_stop < b->max; i++) {
+        int64_t lane = ls_redis_read_int(&cur) + (int64_t)first;
         struct lb_slice text = ls_redis_read_bytes(&cur);
+        struct lq_stop *to = &stop[*n_stop];
         if (cur.bad || lane < 0 || (size_t)lane >= b->beat->lanes.n ||
-            !read_stop(&stop[i], b->beat->lanes.queue[lane], text))
-            return ls_redis_conn_fail_reply(c, "renew", err);
-        lb_buf_add(&b->w->stops, stop[i].queue, strlen(stop[i].queue) + 1);
+            !read_stop(to, b->beat->lanes.queue[lane], text))
+            return -LADE_EPROTO;
+        lb_buf_add(&b->w->stops, to->queue, strlen(to->queue) + 1);
         lb_buf_add(&b->w->stops, text.p, text.n);
         lb_buf_add_byte(&b->w->stops, 0);
+        ++*n_stop;
+    }
+    ahead->death_in_ms = LB_MIN(ahead->death_in_ms, death < 0 ? LB_FOREVER : death);
+    ahead->due_in_ms = LB_MIN(ahead->due_in_ms, due < 0 ? LB_FOREVER : due);
+    ahead->schedules = ahead->schedules || stale == 2;
+    return 0;
+}
+
+static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_stop *stop,
+                      size_t *n_stop, lade_err *err)
+{
+    struct lq_ahead ahead = {LB_FOREVER, LB_FOREVER, false, false};
+    size_t n = ls_redis_n_calls(b->s, b->beat->lanes);
+    int rc = 0;
+    *n_stop = 0;
+    lb_buf_clear(&b->w->stops);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = read_beat(b, ls_redis_conn_reply(c, i), i, stop, n_stop, &ahead);
+    if (ls_redis_in_slots(b->s)) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, n);
+        ahead.schedules = ls_redis_read_int(&cur) > 0;
+        for (size_t i = 0; i < n; i++) {
+            cur = ls_redis_conn_reply(c, n + 1 + i);
+            if (ls_redis_read_int(&cur) > 0) /* promote ships them */
+                ahead.due_in_ms = 0;
+        }
+    }
+    if (rc != 0) {
+        *n_stop = 0;
+        return rc < 0 ? ls_redis_conn_fail_reply(c, "renew", err) : rc;
     }
     if (b->w->stops.failed) /* told once more by the next renew */
         lb_buf_clear(&b->w->stops);
-    *n_stop = n / 2 - 1;
     if (b->beat->ahead)
-        *b->beat->ahead = (struct lq_ahead){death < 0 ? LB_FOREVER : death,
-                                            due < 0 ? LB_FOREVER : due, false, stale == 2};
+        *b->beat->ahead = ahead;
     return 0;
 }
 
@@ -123,8 +186,12 @@ static int run_renew(struct beat_call *b, struct lq_stop *stop, size_t *n_stop, 
         return lb_fail_nomem(err, "renew");
     int rc = ls_redis_link_conn(b->s, &b->s->beat, &c, err);
     if (rc == 0)
-        rc = ls_redis_ask(b->s, c, &ask, 1, err);
-    return rc == 0 ? read_renew(b, c, stop, n_stop, err) : rc;
+        rc = ls_redis_ask(b->s, c, &ask, ls_redis_in_slots(b->s) ? 2 * b->beat->lanes.n + 1 : 1,
+                          err);
+    if (rc == 0)
+        rc = read_renew(b, c, stop, n_stop, err);
+    ask.encode = encode_listed;
+    return rc == 0 && ls_redis_in_slots(b->s) ? ls_redis_ask(b->s, c, &ask, 1, err) : rc;
 }
 
 static void encode_info(struct ls_redis_conn *c, void *ctx LB_UNUSED, bool repeat LB_UNUSED)
@@ -202,12 +269,19 @@ struct leave_call {
 static void encode_leave(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct leave_call *l = ctx;
-    struct ls_redis_cmd *cmd =
-        ls_redis_script_begin(c, LS_REDIS_LUA_LEAVE, l->lanes.n + 1, l->lanes.n + 2);
-    ls_redis_key_ns(cmd, l->s->base.config.ns, "workers");
-    ls_redis_keys_of(cmd, l->s, l->lanes);
-    ls_redis_arg_str(cmd, l->worker);
-    ls_redis_cmd_end(cmd);
+    size_t n = ls_redis_n_calls(l->s, l->lanes), all = n + (ls_redis_in_slots(l->s) ? 1 : 0);
+    for (size_t i = 0; i < all; i++) {
+        struct lq_lanes some = i < n ? ls_redis_some_lanes(l->lanes, i, n) : (struct lq_lanes){0};
+        struct ls_redis_cmd *cmd =
+            ls_redis_script_begin(c, LS_REDIS_LUA_LEAVE, some.n + 1, some.n + 2);
+        if (i < n)
+            ls_redis_key_shared(cmd, l->s, some.queue[0], "workers");
+        else
+            ls_redis_key_ns(cmd, l->s->base.config.ns, "workers");
+        ls_redis_keys_of(cmd, l->s, some);
+        ls_redis_arg_str(cmd, l->worker);
+        ls_redis_cmd_end(cmd);
+    }
 }
 
 int ls_redis_leave(struct lq_store *base, const char *worker, struct lq_lanes lanes, lade_err *err)
@@ -218,7 +292,8 @@ int ls_redis_leave(struct lq_store *base, const char *worker, struct lq_lanes la
     lr_mutex_lock(&l.s->beat.lock);
     int rc = ls_redis_link_conn(l.s, &l.s->beat, &c, err);
     if (rc == 0)
-        rc = ls_redis_ask(l.s, c, &ask, 1, err);
+        rc = ls_redis_ask(l.s, c, &ask,
+                          ls_redis_n_calls(l.s, lanes) + (ls_redis_in_slots(l.s) ? 1 : 0), err);
     lr_mutex_unlock(&l.s->beat.lock);
     if (rc == 0)
         ls_redis_worker_forget(l.s, worker);
@@ -239,7 +314,7 @@ static void encode_reclaim(struct ls_redis_conn *c, void *ctx, bool repeat)
     const struct lq_take *take = r->take;
     struct ls_redis_cmd *cmd =
         ls_redis_script_begin(c, LS_REDIS_LUA_RECLAIM, take->lanes.n + 1, take->lanes.n + 8);
-    ls_redis_key_ns(cmd, r->s->base.config.ns, "workers");
+    ls_redis_key_shared(cmd, r->s, take->lanes.queue[0], "workers");
     ls_redis_keys_of(cmd, r->s, take->lanes);
     ls_redis_arg_str(cmd, take->worker);
     ls_redis_arg_u64(cmd, LB_MIN(take->max, LQ_TAKE_MAX));
@@ -273,23 +348,46 @@ static int run_reclaim(const struct reclaim_call *r, struct lq_leased_vec *out, 
     struct ls_redis_ask ask = {encode_reclaim,       (void *)r,       "reclaim", false,
                                r->take->lanes.queue, r->take->lanes.n};
     struct ls_redis_conn *c;
-    size_t before = out->n;
     int rc = ls_redis_link_conn(r->s, &r->s->work, &c, err);
     if (rc < 0)
         return rc;
     rc = ls_redis_ask(r->s, c, &ask, 1, err);
-    bool doubt = rc < 0 && ls_redis_conn_may_have_run(c);
-    if (rc == 0) {
-        rc = read_reclaim(r, c, out, err);
-        doubt = rc < 0;
-        if (rc == -LADE_EPROTO)
-            rc = ls_redis_conn_fail_reply(c, "reclaim", err);
+    if (rc < 0) {
+        r->w->won_doubt = r->w->won_doubt || ls_redis_conn_may_have_run(c);
+        return rc;
     }
-    if (rc < 0)
+    rc = read_reclaim(r, c, out, err);
+    r->w->won_doubt = r->w->won_doubt || rc < 0;
+    return rc == -LADE_EPROTO ? ls_redis_conn_fail_reply(c, "reclaim", err) : rc;
+}
+
+/* The calls are one to whoever repeats them: they have one number. */
+static int reclaim_lanes(struct reclaim_call *r, struct lq_leased_vec *out, lade_err *err)
+{
+    const struct lq_take *take = r->take;
+    size_t n = ls_redis_n_calls(r->s, take->lanes), before = out->n;
+    int rc = LADE_EMPTY;
+    for (size_t i = 0; i < n && out->n - before < take->max; i++) {
+        struct lq_take one = *take;
+        size_t at = out->n;
+        one.lanes = ls_redis_some_lanes(take->lanes, i, n);
+        one.max = take->max - (at - before);
+        r->take = &one;
+        int its = run_reclaim(r, out, err);
+        for (; its == 0 && n > 1 && at < out->n; at++)
+            out->job[at].lane = (uint32_t)i;
+        if (its != LADE_EMPTY)
+            rc = its;
+        if (its != 0 && its != LADE_EMPTY)
+            break;
+    }
+    r->take = take;
+    if (rc < 0) {
         out->n = before;
-    else
+    } else {
         r->w->won_seq++;
-    r->w->won_doubt = rc < 0 && (doubt || r->w->won_doubt);
+        r->w->won_doubt = false;
+    }
     return rc;
 }
 
@@ -301,7 +399,7 @@ int ls_redis_reclaim(struct lq_store *base, const struct lq_take *take, struct l
     if (!r.w)
         return lb_fail_nomem(err, "reclaim");
     lr_mutex_lock(&r.s->work.lock);
-    int rc = run_reclaim(&r, out, err);
+    int rc = reclaim_lanes(&r, out, err);
     lr_mutex_unlock(&r.s->work.lock);
     ls_redis_worker_unref(r.s, r.w);
     return rc;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "queue/key_store.h"
 #include "queue/limit.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 #define APART_JOBS 1000 /* ready ones, in one step */
 #define ROUNDS_MAX 10
@@ -27,9 +27,11 @@ static void encode_call(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSE
     const struct key_call *k = ctx;
     const char *ns = k->s->base.config.ns;
     bool sets = k->script == LS_REDIS_LUA_KEY_SET;
+    if (sets)
+        ls_redis_name_queues(c, k->s, &k->queue, 1);
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, k->script, 1 + sets, 6);
     if (sets)
-        ls_redis_key_ns(cmd, ns, "queues");
+        ls_redis_key_shared(cmd, k->s, k->queue, "queues");
     ls_redis_key(cmd, ns, k->queue, "meta");
     ls_redis_arg_str(cmd, k->what);
     if (k->number >= 0)

@@ -1,6 +1,7 @@
 /* op_promote.c - promote and trim: steps over lanes that answer two numbers; lua/promote.lua, lua/trim.lua */
 #include "base/base.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/outbox.h"
+#include "store/redis/slots.h"
 
 struct step {
     struct ls_redis_store *s;
@@ -21,7 +22,7 @@ static void encode_step(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSE
     ls_redis_cmd_end(cmd);
 }
 
-static int run_step(struct step *t, const char *where, int64_t answer[2], lade_err *err)
+static int ask_step(struct step *t, const char *where, int64_t answer[2], lade_err *err)
 {
     struct ls_redis_ask ask = {encode_step, t, where, false, t->lanes.queue, t->lanes.n};
     struct ls_redis_conn *c;
@@ -38,6 +39,42 @@ static int run_step(struct step *t, const char *where, int64_t answer[2], lade_e
             rc = ls_redis_conn_fail_reply(c, where, err);
     }
     lr_mutex_unlock(&t->s->work.lock);
+    return rc;
+}
+
+/* In slots: what others have left in the outboxes, of these queues, and when old jobs are trimmed, which is seldom, of all. */
+static void ship_left(const struct step *t, struct lq_lanes lanes, int rc)
+{
+    struct ls_redis_conn *c;
+    if (rc != 0 || !ls_redis_in_slots(t->s))
+        return;
+    lr_mutex_lock(&t->s->work.lock);
+    if (ls_redis_link_conn(t->s, &t->s->work, &c, NULL) < 0)
+        rc = -LADE_EUNAVAILABLE;
+    else if (t->script == LS_REDIS_LUA_TRIM)
+        ls_redis_ship_all(t->s, c);
+    else
+        ls_redis_ship(t->s, c, lanes.queue, lanes.n);
+    lr_mutex_unlock(&t->s->work.lock);
+}
+
+/* In slots the lanes come one after the other; numbers add up, and the second is the first of all or, of trim, whether any is left. */
+static int run_step(struct step *t, const char *where, int64_t answer[2], lade_err *err)
+{
+    struct lq_lanes lanes = t->lanes;
+    size_t n = ls_redis_n_calls(t->s, lanes);
+    int64_t most = t->arg[0];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        int64_t its[2] = {0};
+        t->lanes = ls_redis_some_lanes(lanes, i, n);
+        t->arg[0] = LB_MAX(most - answer[0], 0);
+        rc = ask_step(t, where, its, err);
+        answer[0] += its[0];
+        if (its[1] > 0 && (answer[1] == 0 || its[1] < answer[1]))
+            answer[1] = its[1];
+    }
+    ship_left(t, lanes, rc);
     return rc;
 }
 

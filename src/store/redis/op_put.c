@@ -21,7 +21,7 @@
 #include "store/redis/inbox.h"
 #include "store/redis/packs.h"
 #include "store/redis/put_lanes.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 static void encode_special(struct ls_redis_cmd *cmd, const struct lq_put *p, size_t index)
 {
@@ -167,6 +167,8 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 {
     const char *ns = pc->s->base.config.ns;
     const struct ls_redis_put_lane *l = &pc->lane[0];
+    if (pc->company) /* may make the queue */
+        ls_redis_name_queues(c, pc->s, &l->queue, 1);
     char key[LS_REDIS_PACK_NAME_MAX + 3] = "b:", text[32];
     char level = (char)('0' + l->level);
     if (pc->company)
@@ -190,7 +192,7 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
         6 + 3 * m + (pc->company ? 2 + 2 * pc->n_counted : 0));
     ls_redis_key(cmd, ns, l->queue, "meta");
     if (pc->company)
-        ls_redis_key_ns(cmd, ns, "queues");
+        ls_redis_key_shared(cmd, pc->s, l->queue, "queues");
     ls_redis_arg_str(cmd, pc->s->client);
     ls_redis_arg_u64(cmd, pc->s->put_seq);
     ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
@@ -274,10 +276,28 @@ static void encode_later(struct ls_redis_conn *c, const struct ls_redis_put_call
     ls_redis_cmd_end(cmd);
 }
 
+/* how: '0'; '1' a repeat; '2' only asks whether there is room; '3' does not ask, '4' nor does this repeat. */
+static void encode_lanes(struct ls_redis_conn *c, const struct ls_redis_put_call *pc,
+                         const struct ls_redis_put_lane *lane, size_t n, char how)
+{
+    const char *ns = pc->s->base.config.ns;
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, LS_REDIS_LUA_PUT, n + 1, n * 6 + 9 * pc->n + 5);
+    ls_redis_key_shared(cmd, pc->s, lane[0].queue, "queues");
+    for (size_t i = 0; i < n; i++)
+        ls_redis_key(cmd, ns, lane[i].queue, "meta");
+    ls_redis_arg_str(cmd, pc->s->client);
+    ls_redis_arg_u64(cmd, pc->s->put_seq);
+    ls_redis_arg(cmd, &how, 1);
+    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
+    for (size_t i = 0; i < n; i++)
+        encode_lane(cmd, pc, &lane[i]);
+    ls_redis_cmd_end(cmd);
+}
+
 static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
     struct ls_redis_put_call *pc = ctx;
-    const char *ns = pc->s->base.config.ns;
     pc->sent_inbox = pc->inbox && !repeat;
     if (pc->sent_inbox) {
         encode_inbox(c, pc);
@@ -293,63 +313,55 @@ static void encode_put(struct ls_redis_conn *c, void *ctx, bool repeat)
         encode_quick(c, pc);
         return;
     }
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_PUT, pc->n_lanes + 1,
-                                                     pc->n_lanes * 6 + 9 * pc->n + 5);
-    ls_redis_key_ns(cmd, ns, "queues");
-    for (size_t i = 0; i < pc->n_lanes; i++)
-        ls_redis_key(cmd, ns, pc->lane[i].queue, "meta");
-    ls_redis_arg_str(cmd, pc->s->client);
-    ls_redis_arg_u64(cmd, pc->s->put_seq);
-    ls_redis_arg_int(cmd, repeat);
-    ls_redis_arg_int(cmd, LS_REDIS_MEMORY_MS);
-    for (size_t i = 0; i < pc->n_lanes; i++)
-        encode_lane(cmd, pc, &pc->lane[i]);
-    ls_redis_cmd_end(cmd);
+    ls_redis_name_queues(c, pc->s, &pc->lane[0].queue, 1);
+    encode_lanes(c, pc, pc->lane, pc->n_lanes, repeat ? '1' : '0');
 }
 
-/* The answer {0, lane, ...} of n numbers: these lanes are full. False when it is no such answer. */
-static bool read_full(const struct ls_redis_put_call *pc, struct ls_redis_cursor cur, size_t n)
+static int note_all_put(const struct ls_redis_put_call *pc)
 {
-    if (ls_redis_read_array(&cur) == 0 || ls_redis_read_int(&cur) != 0 || cur.bad)
-        return false;
     for (size_t i = 0; i < pc->n; i++) {
         pc->put[i].outcome = 0;
         pc->put[i].holder[0] = 0;
     }
+    return 0;
+}
+
+/* The answer {0, lane, ...} of n numbers: these lanes, counted from `first`, are full. False when it is no such answer. */
+static bool read_full(const struct ls_redis_put_call *pc, struct ls_redis_cursor cur, size_t n,
+                      size_t first)
+{
+    if (ls_redis_read_array(&cur) == 0 || ls_redis_read_int(&cur) != 0 || cur.bad)
+        return false;
+    (void)note_all_put(pc);
     for (size_t i = 1; i < n; i++) {
         int64_t lane = ls_redis_read_int(&cur);
-        if (cur.bad || lane < 1 || (size_t)lane > pc->n_lanes)
+        if (cur.bad || lane < 1 || (size_t)lane > pc->n_lanes - first)
             return false;
-        const struct ls_redis_put_lane *l = &pc->lane[lane - 1];
+        const struct ls_redis_put_lane *l = &pc->lane[first + (size_t)lane - 1];
         for (size_t k = 0; k < l->n; k++)
             pc->put[pc->order[l->first + k]].outcome = LADE_FULL;
     }
     return n > 1;
 }
 
-static int read_put(const struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
+/* The answer to a call about the lanes from `first` on. */
+static int read_answer(const struct ls_redis_put_call *pc, struct ls_redis_conn *c,
+                       struct ls_redis_cursor cur, size_t first, lade_err *err)
 {
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
     struct ls_redis_cursor look = cur;
     size_t n = ls_redis_read_array(&look);
-    if (read_full(pc, cur, n))
-        return LADE_FULL;
     for (size_t i = 0; i < n; i += 3) {
         int64_t lane = ls_redis_read_int(&look), at = ls_redis_read_int(&look);
         struct lb_slice holder = ls_redis_read_bytes(&look);
-        if (look.bad || n % 3 != 0 || lane < 1 || (size_t)lane > pc->n_lanes || at < 1 ||
-            (size_t)at > pc->lane[lane - 1].n || holder.n > LADE_ID_MAX + 1)
+        if (look.bad || n % 3 != 0 || lane < 1 || (size_t)lane > pc->n_lanes - first || at < 1 ||
+            (size_t)at > pc->lane[first + (size_t)lane - 1].n || holder.n > LADE_ID_MAX + 1)
             return ls_redis_conn_fail_reply(c, "put", err);
     }
     if (look.bad)
         return ls_redis_conn_fail_reply(c, "put", err);
-    for (size_t i = 0; i < pc->n; i++) {
-        pc->put[i].outcome = 0;
-        pc->put[i].holder[0] = 0;
-    }
     (void)ls_redis_read_array(&cur);
     for (size_t i = 0; i < n; i += 3) {
-        const struct ls_redis_put_lane *l = &pc->lane[ls_redis_read_int(&cur) - 1];
+        const struct ls_redis_put_lane *l = &pc->lane[first + (size_t)ls_redis_read_int(&cur) - 1];
         struct lq_put *p = &pc->put[pc->order[l->first + (size_t)ls_redis_read_int(&cur) - 1]];
         struct lb_slice holder = ls_redis_read_bytes(&cur);
         bool replaced = holder.n > 0 && holder.p[0] == '=';
@@ -359,6 +371,15 @@ static int read_put(const struct ls_redis_put_call *pc, struct ls_redis_conn *c,
         p->holder[holder.n] = 0;
     }
     return 0;
+}
+
+static int read_put(const struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
+{
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0), look = cur;
+    if (read_full(pc, cur, ls_redis_read_array(&look), 0))
+        return LADE_FULL;
+    (void)note_all_put(pc);
+    return read_answer(pc, c, cur, 0, err);
 }
 
 static int check_bodies(const struct ls_redis_put_call *pc, lade_err *err)
@@ -385,15 +406,6 @@ static int ask_put(struct ls_redis_put_call *pc, struct ls_redis_conn *c,
             rc = ls_redis_refuse(pc->s, c, ask, i, err);
     }
     return rc;
-}
-
-static int note_all_put(struct ls_redis_put_call *pc)
-{
-    for (size_t i = 0; i < pc->n; i++) {
-        pc->put[i].outcome = 0;
-        pc->put[i].holder[0] = 0;
-    }
-    return 0;
 }
 
 /* NOT_FOUND: not put so. */
@@ -454,6 +466,46 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
     return rc == 0 ? read_put(pc, c, err) : rc;
 }
 
+/*
+ * in slots, several queues: a call for each. First all are asked for room, so that it is all or nothing; who takes that room in the moment
+ * between lets a queue have some jobs more than its bound.
+ */
+static void encode_many(struct ls_redis_conn *c, void *ctx, bool repeat)
+{
+    const struct ls_redis_put_call *pc = ctx;
+    for (size_t i = 0; i < pc->n_lanes; i++)
+        ls_redis_name_queues(c, pc->s, &pc->lane[i].queue, 1);
+    for (size_t i = 0; i < pc->n_lanes; i++)
+        encode_lanes(c, pc, &pc->lane[i], 1, pc->asks ? '2' : repeat ? '4' : '3');
+}
+
+static int put_many(struct ls_redis_put_call *pc, const struct ls_redis_ask *about, lade_err *err)
+{
+    struct ls_redis_ask ask = *about;
+    struct ls_redis_conn *c;
+    bool full = false;
+    pc->s->put_seq++;
+    ask.encode = encode_many;
+    int rc = ls_redis_link_conn(pc->s, &pc->s->admin, &c, err);
+    if (rc < 0)
+        return rc;
+    pc->asks = true;
+    rc = ls_redis_ask(pc->s, c, &ask, pc->n_lanes, err);
+    for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++) {
+        struct ls_redis_cursor cur = ls_redis_conn_reply(c, i), look = cur;
+        /* Each resets the outcomes, so the first full one is told. */
+        full = full || read_full(pc, cur, ls_redis_read_array(&look), i);
+    }
+    if (rc < 0 || full)
+        return rc < 0 ? rc : LADE_FULL;
+    pc->asks = false;
+    rc = ls_redis_ask(pc->s, c, &ask, pc->n_lanes, err);
+    (void)note_all_put(pc);
+    for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++)
+        rc = read_answer(pc, c, ls_redis_conn_reply(c, i), i, err);
+    return rc;
+}
+
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err)
 {
     if (n == 0)
@@ -482,7 +534,8 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
             pc.later = false;
         if (pc.company && pc.quick)
             ls_redis_company_count(&pc);
-        rc = run_put(&pc, &ask, err);
+        rc = ls_redis_in_slots(pc.s) && pc.n_lanes > 1 ? put_many(&pc, &ask, err)
+                                                       : run_put(&pc, &ask, err);
         if (rc == 0)
             rc = ls_redis_replicate(pc.s, pc.s->admin.conn, "put", err);
         lr_mutex_unlock(&pc.s->admin.lock);

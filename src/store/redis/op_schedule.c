@@ -13,9 +13,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "queue/schedule_store.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/outbox.h"
+#include "store/redis/slots.h"
 
-#define LANE "~schedules"
+#define LANE LS_REDIS_SCHEDULES
 
 struct call {
     struct ls_redis_store *s;
@@ -26,6 +27,7 @@ struct call {
     char text[8][24]; /* numbers among them */
     size_t n_texts;
     const struct lq_fire *fire;
+    bool busy; /* in slots: the last job has not ended */
     char token[LADE_ID_MAX + 24];
     bool has_token;
 };
@@ -89,20 +91,27 @@ static void encode_fire(struct ls_redis_conn *c, const struct call *k, bool repe
 {
     const struct lq_fire *f = k->fire;
     const char *ns = k->s->base.config.ns;
+    const char *queue = f->n > 0 ? f->put[0].queue : LANE;
     const char *busy = f->busy_queue && *f->busy_queue ? f->busy_queue : LANE;
     struct lq_lanes busy_lane = {&busy, 1};
+    bool slots = ls_redis_in_slots(k->s);
+    if (f->n > 0)
+        ls_redis_name_queues(c, k->s, &queue, 1);
     struct ls_redis_cmd *cmd =
         ls_redis_script_begin(c, LS_REDIS_LUA_SCHEDULE_FIRE, 3, 23 + 9 * f->n);
     ls_redis_key(cmd, ns, LANE, "meta");
-    ls_redis_key_ns(cmd, ns, "queues");
-    ls_redis_key(cmd, ns, f->n > 0 ? f->put[0].queue : LANE, "meta");
+    ls_redis_key_shared(cmd, k->s, LANE, "queues");
+    ls_redis_key(cmd, ns, slots ? LANE : queue, "meta");
     ls_redis_arg_str(cmd, k->token);
     ls_redis_arg_int(cmd, repeat);
     ls_redis_arg_slice(cmd, f->id);
     ls_redis_arg_u64(cmd, f->revision);
     ls_redis_arg_u64(cmd, f->fence);
-    ls_redis_arg_slice(cmd, f->busy_id);
-    ls_redis_keys_of(cmd, k->s, busy_lane);
+    ls_redis_arg_slice(cmd, slots && !k->busy ? lb_slice("", 0) : f->busy_id);
+    if (slots)
+        ls_redis_arg_str(cmd, queue);
+    else
+        ls_redis_keys_of(cmd, k->s, busy_lane);
     add_half(cmd, &f->fired);
     add_half(cmd, &f->held);
     ls_redis_arg_u64(cmd, f->n);
@@ -348,11 +357,12 @@ static int tick(struct lq_store *base, struct lq_tick *t, struct lq_schedule_vec
         t->back_ms = ls_redis_read_int(&cur);
         t->now_ms = ls_redis_read_int(&cur);
         rc = read_rows(&cur, n > 8 ? (n - 8) / 6 : 0, due, err);
+        ls_redis_ship_fires(k.s, c, NULL); /* of a leader that died */
     }
     return end_call(&k, c, &cur, rc, err);
 }
 
-static void read_duplicates(struct ls_redis_cursor *cur, size_t n, struct lq_fire *f)
+void ls_redis_read_duplicates(struct ls_redis_cursor *cur, size_t n, struct lq_fire *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         f->put[i].outcome = 0;
@@ -368,19 +378,58 @@ static void read_duplicates(struct ls_redis_cursor *cur, size_t n, struct lq_fir
     }
 }
 
+static void encode_busy(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
+{
+    const struct call *k = ctx;
+    static const char *const in[] = {"jobs", "fin"};
+    for (size_t i = 0; i < LB_ARRAY_LEN(in); i++) {
+        struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
+        ls_redis_arg_str(cmd, "HEXISTS");
+        ls_redis_key(cmd, k->s->base.config.ns, k->fire->busy_queue, in[i]);
+        ls_redis_arg_slice(cmd, k->fire->busy_id);
+        ls_redis_cmd_end(cmd);
+    }
+}
+
+/*
+ * In slots, before the fire: it lies elsewhere. It is this schedule's own last job, and who made another one meanwhile has changed the record,
+ * so that the fire is stale: all that may happen between is that it ends.
+ */
+static int look_whether_busy(struct call *k, lade_err *err)
+{
+    struct ls_redis_ask ask = {encode_busy, k, "schedule", false, lane, 1};
+    struct ls_redis_conn *c;
+    if (!ls_redis_in_slots(k->s) || k->fire->busy_id.n == 0)
+        return 0;
+    lr_mutex_lock(&k->s->admin.lock);
+    int rc = ls_redis_link_conn(k->s, &k->s->admin, &c, err);
+    if (rc == 0)
+        rc = ls_redis_ask(k->s, c, &ask, 2, err);
+    if (rc == 0) {
+        struct ls_redis_cursor there = ls_redis_conn_reply(c, 0), fin = ls_redis_conn_reply(c, 1);
+        k->busy = ls_redis_read_int(&there) != 0 && ls_redis_read_int(&fin) == 0;
+    }
+    lr_mutex_unlock(&k->s->admin.lock);
+    return rc;
+}
+
 static int fire(struct lq_store *base, struct lq_fire *f, lade_err *err)
 {
     struct call k = {.s = ls_redis_of(base), .script = LS_REDIS_LUA_SCHEDULE_FIRE, .fire = f};
     struct ls_redis_conn *c = NULL;
     struct ls_redis_cursor cur = {0};
     int64_t stale = 0;
-    int rc = begin_call(&k, &c, &cur, err);
+    int rc = look_whether_busy(&k, err);
+    if (rc < 0)
+        return rc;
+    rc = begin_call(&k, &c, &cur, err);
     if (rc == 0) {
         size_t n = ls_redis_read_array(&cur);
         stale = ls_redis_read_int(&cur);
         if (!stale) {
             f->busy = ls_redis_read_int(&cur) != 0;
-            read_duplicates(&cur, n > 2 ? (n - 2) / 2 : 0, f);
+            ls_redis_read_duplicates(&cur, n > 2 ? (n - 2) / 2 : 0, f);
+            ls_redis_ship_fires(k.s, c, f);
         }
     }
     rc = end_call(&k, c, &cur, rc, err);

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 bool ls_redis_is_telling(const struct ls_redis_store *s, const char *queue)
 {
@@ -48,8 +48,9 @@ static void encode_stream(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNU
     const char *ns = t->s->base.config.ns;
     struct ls_redis_cmd *cmd;
     if (t->sets) {
+        ls_redis_name_queues(c, t->s, &t->queue, 1);
         cmd = ls_redis_script_begin(c, LS_REDIS_LUA_STREAM, 2, 3);
-        ls_redis_key_ns(cmd, ns, "queues");
+        ls_redis_key_shared(cmd, t->s, t->queue, "queues");
         ls_redis_key(cmd, ns, t->queue, "meta");
         ls_redis_arg_u64(cmd, t->cap);
     } else {

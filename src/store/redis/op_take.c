@@ -2,31 +2,24 @@
  * op_take.c - settle_take: settles of each queue and then the take, as scripts in one write (lua/settle.lua, lua/take.lua), or as one
  * call where there is one queue (lua/trip.lua)
  */
-#include "store/redis/op_settle.h"
+#include "store/redis/op_take.h"
 
 #include <string.h>
 
 #include "base/base.h"
 #include "base/err.h"
 #include "store/redis/fill.h"
+#include "store/redis/outbox.h"
 #include "store/redis/packs.h"
+#include "store/redis/slots.h"
 
-struct trip {
-    struct ls_redis_store *s;
-    struct ls_redis_settles settles;
-    const struct lq_take *take;
-    struct ls_redis_worker *w; /* of take */
-    bool one_call;             /* settles and take have one reply */
-    bool tries_short, brief;   /* by the short way of lua/trip.lua; and it went it all the way */
-};
-
-static void add_take_args(struct ls_redis_cmd *cmd, const struct trip *t, bool repeat)
+static void add_take_args(struct ls_redis_cmd *cmd, const struct ls_redis_trip *t, bool repeat)
 {
     const struct lq_take *take = t->take;
     ls_redis_arg_str(cmd, take->worker);
     ls_redis_arg_u64(cmd, LB_MIN(take->max, LQ_TAKE_MAX));
     ls_redis_arg_int(cmd, take->register_idle);
-    ls_redis_arg_int(cmd, t->w->idle);
+    ls_redis_arg_int(cmd, t->was_idle);
     ls_redis_arg_u64(cmd, t->s->base.config.body_max ? t->s->base.config.body_max : UINT32_MAX);
     ls_redis_arg_int(cmd, LS_REDIS_ANSWER_BYTES);
     ls_redis_arg_u64(cmd, t->w->take_seq);
@@ -36,7 +29,7 @@ static void add_take_args(struct ls_redis_cmd *cmd, const struct trip *t, bool r
 
 #define N_TAKE_ARGS 9
 
-static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repeat)
+static void encode_take(struct ls_redis_conn *c, const struct ls_redis_trip *t, bool repeat)
 {
     const struct lq_take *take = t->take;
     struct ls_redis_cmd *cmd =
@@ -47,7 +40,7 @@ static void encode_take(struct ls_redis_conn *c, const struct trip *t, bool repe
 }
 
 /* A take from one queue, and nothing to settle or jobs of the same queue: lua/trip.lua, lua/flow_trip.lua. */
-static bool is_one_call(const struct trip *t)
+bool ls_redis_trip_is_one_call(const struct ls_redis_trip *t)
 {
     const struct ls_redis_settles *g = &t->settles;
     if (!t->take || t->take->lanes.n != 1 || g->n_queues > 1)
@@ -55,7 +48,7 @@ static bool is_one_call(const struct trip *t)
     return g->n_queues == 0 || strcmp(g->queue[0], t->take->lanes.queue[0]) == 0;
 }
 
-static void encode_both(struct ls_redis_conn *c, struct trip *t, bool repeat)
+static void encode_both(struct ls_redis_conn *c, struct ls_redis_trip *t, bool repeat)
 {
     static const char *const what[2][2] = {{"take", "take_long"}, {"settle", "settle_long"}};
     const struct ls_redis_settles *g = &t->settles;
@@ -80,7 +73,7 @@ static void encode_both(struct ls_redis_conn *c, struct trip *t, bool repeat)
 
 static void encode_trip(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
-    struct trip *t = ctx;
+    struct ls_redis_trip *t = ctx;
     if (t->one_call) {
         encode_both(c, t, repeat);
         return;
@@ -279,14 +272,14 @@ int ls_redis_read_leased(struct ls_redis_store *s, struct ls_redis_cursor *c, si
 }
 
 /* The answer of the short way of lua/trip.lua: {1, fence, then id and body of each job}, or {2, now, next due}. */
-static bool is_brief(const struct trip *t, struct ls_redis_cursor cur)
+static bool is_brief(const struct ls_redis_trip *t, struct ls_redis_cursor cur)
 {
     return t->one_call && ls_redis_peek(&cur) == LS_REDIS_ARRAY && ls_redis_read_array(&cur) > 0 &&
            ls_redis_peek(&cur) != LS_REDIS_ARRAY;
 }
 
-static int read_brief(const struct trip *t, struct ls_redis_cursor c, struct lq_leased_vec *out,
-                      lade_err *err)
+static int read_brief(const struct ls_redis_trip *t, struct ls_redis_cursor c,
+                      struct lq_leased_vec *out, lade_err *err)
 {
     size_t n = ls_redis_read_array(&c);
     int64_t what = ls_redis_read_int(&c), number = ls_redis_read_int(&c);
@@ -320,8 +313,8 @@ static int read_brief(const struct trip *t, struct ls_redis_cursor c, struct lq_
 }
 
 /* Returns 0 or LADE_STALE. Jobs already appended stay when it fails; the caller cuts them off. */
-static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq_leased_vec *out,
-                     lade_err *err)
+static int read_take(const struct ls_redis_trip *t, struct ls_redis_cursor cur,
+                     struct lq_leased_vec *out, lade_err *err)
 {
     if (t->brief)
         return read_brief(t, cur, out, err);
@@ -346,7 +339,7 @@ static int read_take(const struct trip *t, struct ls_redis_cursor cur, struct lq
 
 /* Jobs out->job[from..] that have no bodies yet. */
 struct fetching {
-    const struct trip *t;
+    const struct ls_redis_trip *t;
     struct lq_leased_vec *out;
     size_t from;
 };
@@ -383,7 +376,7 @@ static void encode_fetch(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
  * Packs keep their bodies beside the script's data (lua/pack.lua): a second round trip, only when something of a pack was
  * taken. NOT_FOUND: a job has left its pack since, by an operator.
  */
-static int fetch_bodies(struct trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
+static int fetch_bodies(struct ls_redis_trip *t, struct ls_redis_conn *c, struct lq_leased_vec *out,
                         size_t from, lade_err *err)
 {
     struct fetching f = {t, out, from};
@@ -416,8 +409,8 @@ static void encode_take_again(struct ls_redis_conn *c, void *ctx, bool repeat)
 }
 
 /* What a take's reply holds, with its bodies. Where some are missing, what is still leased is asked for once more. */
-static int read_whole_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
-                           struct lq_leased_vec *out, lade_err *err)
+static int read_whole_take(struct ls_redis_trip *t, struct ls_redis_conn *c,
+                           struct ls_redis_cursor cur, struct lq_leased_vec *out, lade_err *err)
 {
     struct ls_redis_ask ask = {encode_take_again, t, "take", false, t->take->lanes.queue,
                                t->take->lanes.n};
@@ -442,7 +435,7 @@ static int read_whole_take(struct trip *t, struct ls_redis_conn *c, struct ls_re
 }
 
 /* The take's part of a finished round trip. */
-static int finish_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
+static int finish_take(struct ls_redis_trip *t, struct ls_redis_conn *c, struct ls_redis_cursor cur,
                        struct lq_leased_vec *out, lade_err *err)
 {
     size_t before = out->n;
@@ -455,9 +448,12 @@ static int finish_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_
         ls_redis_settles_doubt(&t->settles);
         return rc;
     }
-    t->w->take_seq++;
-    t->w->take_doubt = false;
-    t->w->idle = t->take->register_idle && rc == 0 && out->n == before;
+    if (!t->more) {
+        t->w->take_seq++;
+        t->w->take_doubt = false;
+    }
+    bool idle = t->take->register_idle && rc == 0 && out->n == before;
+    t->w->idle = idle || (t->w->idle && t->more);
     return rc;
 }
 
@@ -465,7 +461,7 @@ static int finish_take(struct trip *t, struct ls_redis_conn *c, struct ls_redis_
  * What part i of the trip answered: the settles of each queue, then the take. False when that is an error, or no such answer; then
  * reply *at is the one to name.
  */
-static bool find_part(const struct trip *t, struct ls_redis_conn *c, size_t i,
+static bool find_part(const struct ls_redis_trip *t, struct ls_redis_conn *c, size_t i,
                       struct ls_redis_cursor *cur, size_t *at)
 {
     *at = t->one_call ? 0 : i;
@@ -493,8 +489,8 @@ static bool went_short(struct ls_redis_cursor cur)
  * A round trip whose replies are all there. When one of them is an error nothing is handed over: the caller settles
  * again and is not told STALE for what was done, and the next take gets what this one took.
  */
-static int finish_trip(struct trip *t, struct ls_redis_conn *c, const struct ls_redis_ask *ask,
-                       struct lq_leased_vec *out, lade_err *err)
+static int finish_trip(struct ls_redis_trip *t, struct ls_redis_conn *c,
+                       const struct ls_redis_ask *ask, struct lq_leased_vec *out, lade_err *err)
 {
     size_t n_settles = t->settles.n_queues, n = n_settles + (t->take != NULL);
     struct ls_redis_cursor cur = {0};
@@ -517,7 +513,16 @@ static int finish_trip(struct trip *t, struct ls_redis_conn *c, const struct ls_
     return t->take ? finish_take(t, c, cur, out, err) : 0;
 }
 
-static int run_trip(struct trip *t, struct lq_leased_vec *out, lade_err *err)
+/* What the steps of flows that ended have to tell elsewhere. */
+static void ship_flows(const struct ls_redis_trip *t, struct ls_redis_conn *c)
+{
+    for (size_t i = 0; ls_redis_in_slots(t->s) && i < t->settles.n_queues; i++) {
+        if (ls_redis_settles_move_flows(&t->settles, i))
+            ls_redis_ship(t->s, c, &t->settles.queue[i], 1);
+    }
+}
+
+int ls_redis_trip_run(struct ls_redis_trip *t, struct lq_leased_vec *out, lade_err *err)
 {
     struct ls_redis_ask ask = {encode_trip,        t, "settle", false, t->settles.queue,
                                t->settles.n_queues};
@@ -530,8 +535,11 @@ static int run_trip(struct trip *t, struct lq_leased_vec *out, lade_err *err)
         return rc;
     struct ls_redis_call call = {encode_trip, t, ask.where, false, true};
     rc = ls_redis_conn_call(c, &call, ls_redis_deadline(t->s), err);
-    if (rc == 0)
-        return finish_trip(t, c, &ask, out, err);
+    if (rc == 0) {
+        rc = finish_trip(t, c, &ask, out, err);
+        ship_flows(t, c);
+        return rc;
+    }
     if (ls_redis_conn_may_have_run(c)) {
         ls_redis_settles_doubt(&t->settles);
         if (t->take)
@@ -543,7 +551,7 @@ static int run_trip(struct trip *t, struct lq_leased_vec *out, lade_err *err)
 int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
                          const struct lq_take *take, struct lq_leased_vec *out, lade_err *err)
 {
-    struct trip t = {.s = ls_redis_of(base), .take = take};
+    struct ls_redis_trip t = {.s = ls_redis_of(base), .take = take};
     if (n == 0 && !take)
         return 0;
     if (take) {
@@ -553,9 +561,13 @@ int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,
     }
     int rc = ls_redis_settles_init(&t.settles, t.s, it, n, true, err);
     if (rc == 0) {
-        t.one_call = is_one_call(&t);
+        t.one_call = ls_redis_trip_is_one_call(&t);
         lr_mutex_lock(&t.s->work.lock);
-        rc = run_trip(&t, out, err);
+        t.was_idle = t.w && t.w->idle;
+        if (take && take->lanes.n > 1 && ls_redis_in_slots(t.s))
+            rc = ls_redis_trip_lanes(&t, out, err);
+        else
+            rc = ls_redis_trip_run(&t, out, err);
         lr_mutex_unlock(&t.s->work.lock);
     }
     ls_redis_settles_fini(&t.settles);

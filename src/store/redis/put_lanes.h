@@ -47,6 +47,7 @@ struct ls_redis_put_call {
     size_t n_own;                            /* jobs that are */
     size_t n_counted;                        /* keys that are not */
     bool later;                              /* by lua/later_put.lua, while nothing is unusual */
+    bool asks;                               /* in slots: only for room */
     bool sent_inbox, sent_quick, sent_later; /* the last time */
     struct ls_redis_put_lane *lane;
     size_t n_lanes;

@@ -10,57 +10,60 @@
 #include "base/mem.h"
 #include "store/redis/company.h"
 #include "store/redis/shelf.h"
+#include "store/redis/slots.h"
 #include "store/redis/store_inner.h"
 
-#define SCRIPTS(X)                                   \
-    X(PUT, put, 0)                                   \
-    X(PACKS_PUT, packs_put, 0)                       \
-    X(COMPANY_PUT, company_put, 0)                   \
-    X(APART, apart, 0)                               \
-    X(LATER_PUT, later_put, 0)                       \
-    X(GATHER, gather, 0)                             \
-    X(TAKE, take, 0)                                 \
-    X(SETTLE, settle, 0)                             \
-    X(TRIP, trip, 0)                                 \
-    X(BEGIN, begin, 0)                               \
-    X(NOTE, note, 0)                                 \
-    X(WATCH, watch, 0)                               \
-    X(BOUND, bound, 0)                               \
-    X(STREAM, stream, 0)                             \
-    X(EVENTS, events, LS_REDIS_SCRIPT_READS)         \
-    X(SAY, say, 0)                                   \
-    X(WORDS, words, LS_REDIS_SCRIPT_READS)           \
-    X(RESULTS, results, LS_REDIS_SCRIPT_READS)       \
-    X(RENEW, renew, 0)                               \
-    X(LEAVE, leave, 0)                               \
-    X(RECLAIM, reclaim, 0)                           \
-    X(PROMOTE, promote, 0)                           \
-    X(TRIM, trim, 0)                                 \
-    X(COUNT, count, LS_REDIS_SCRIPT_READS)           \
-    X(PAGE, page, LS_REDIS_SCRIPT_READS)             \
-    X(ROWS, rows, LS_REDIS_SCRIPT_READS)             \
-    X(ACT, act, 0)                                   \
-    X(CHANGE, change, 0)                             \
-    X(CLASSES, classes, LS_REDIS_SCRIPT_READS)       \
-    X(LIST_CLASS, list_class, 0)                     \
-    X(PURGE, purge, 0)                               \
-    X(REDRIVE, redrive, 0)                           \
-    X(PAUSE, pause, 0)                               \
-    X(FORGET, forget, 0)                             \
-    X(KEY_SET, key_set, 0)                           \
-    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)     \
-    X(CHECK, check, LS_REDIS_SCRIPT_READS)           \
-    X(TYPES, types, LS_REDIS_SCRIPT_READS)           \
-    X(FLOW_PUT, flow_put, 0)                         \
-    X(FOLD_PUT, fold_put, 0)                         \
-    X(FLOW_SETTLE, flow_settle, 0)                   \
-    X(FLOW_TRIP, flow_trip, 0)                       \
-    X(FLOW_ACT, flow_act, 0)                         \
-    X(FLOW_LOOK, flow_look, 0)                       \
-    X(FLOW_CHECK, flow_check, LS_REDIS_SCRIPT_READS) \
-    X(SCHEDULE, schedule, 0)                         \
-    X(SCHEDULE_FIRE, schedule_fire, 0)               \
-    X(SCHEDULE_LOOK, schedule_look, LS_REDIS_SCRIPT_READS)
+#define SCRIPTS(X)                                         \
+    X(PUT, put, 0)                                         \
+    X(PACKS_PUT, packs_put, 0)                             \
+    X(COMPANY_PUT, company_put, 0)                         \
+    X(APART, apart, 0)                                     \
+    X(LATER_PUT, later_put, 0)                             \
+    X(GATHER, gather, 0)                                   \
+    X(TAKE, take, 0)                                       \
+    X(SETTLE, settle, 0)                                   \
+    X(TRIP, trip, 0)                                       \
+    X(BEGIN, begin, 0)                                     \
+    X(NOTE, note, 0)                                       \
+    X(WATCH, watch, 0)                                     \
+    X(BOUND, bound, 0)                                     \
+    X(STREAM, stream, 0)                                   \
+    X(EVENTS, events, LS_REDIS_SCRIPT_READS)               \
+    X(SAY, say, 0)                                         \
+    X(WORDS, words, LS_REDIS_SCRIPT_READS)                 \
+    X(RESULTS, results, LS_REDIS_SCRIPT_READS)             \
+    X(RENEW, renew, 0)                                     \
+    X(LEAVE, leave, 0)                                     \
+    X(RECLAIM, reclaim, 0)                                 \
+    X(PROMOTE, promote, 0)                                 \
+    X(TRIM, trim, 0)                                       \
+    X(COUNT, count, LS_REDIS_SCRIPT_READS)                 \
+    X(PAGE, page, LS_REDIS_SCRIPT_READS)                   \
+    X(ROWS, rows, LS_REDIS_SCRIPT_READS)                   \
+    X(ACT, act, 0)                                         \
+    X(CHANGE, change, 0)                                   \
+    X(CLASSES, classes, LS_REDIS_SCRIPT_READS)             \
+    X(LIST_CLASS, list_class, 0)                           \
+    X(PURGE, purge, 0)                                     \
+    X(REDRIVE, redrive, 0)                                 \
+    X(PAUSE, pause, 0)                                     \
+    X(FORGET, forget, 0)                                   \
+    X(KEY_SET, key_set, 0)                                 \
+    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)           \
+    X(CHECK, check, LS_REDIS_SCRIPT_READS)                 \
+    X(TYPES, types, LS_REDIS_SCRIPT_READS)                 \
+    X(FLOW_PUT, flow_put, 0)                               \
+    X(FOLD_PUT, fold_put, 0)                               \
+    X(FLOW_SETTLE, flow_settle, 0)                         \
+    X(FLOW_TRIP, flow_trip, 0)                             \
+    X(FLOW_ACT, flow_act, 0)                               \
+    X(FLOW_LOOK, flow_look, 0)                             \
+    X(FLOW_CHECK, flow_check, LS_REDIS_SCRIPT_READS)       \
+    X(SCHEDULE, schedule, 0)                               \
+    X(SCHEDULE_FIRE, schedule_fire, 0)                     \
+    X(SCHEDULE_LOOK, schedule_look, LS_REDIS_SCRIPT_READS) \
+    X(FAR, far, 0)                                         \
+    X(SHIPPED, shipped, 0)
 
 /* Made by lade_embed from lua/. */
 #define DECLARE(upper, lower, flags)          \
@@ -101,6 +104,7 @@ int ls_redis_conn_make(struct ls_redis_store *s, bool blocking, struct ls_redis_
         .scripts = blocking ? NULL : &ls_redis_scripts,
         .no_spin = blocking,
         .reached = &s->reached,
+        .slots = &s->slots,
         .hurry = &s->base.hurry,
     };
     return ls_redis_conn_open(out, &config, err);
@@ -121,6 +125,10 @@ static void encode_types(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 {
     const struct ls_redis_ask *about = ctx;
     const struct ls_redis_store *s = about->ctx;
+    if (ls_redis_in_slots(s)) {
+        ls_redis_slots_ask_types(c, s, about->queue, about->n_queues);
+        return;
+    }
     struct ls_redis_cmd *cmd =
         ls_redis_script_begin(c, LS_REDIS_LUA_TYPES, 2 + about->n_queues, 2 + about->n_queues);
     ls_redis_key_ns(cmd, s->base.config.ns, "queues");
@@ -153,6 +161,19 @@ static int fail_own(struct lb_slice text, const char *where, lade_err *err)
     return 0;
 }
 
+/* What it says of a key that is not lade's, or "". False: no such answer. */
+static bool read_types(const struct ls_redis_store *s, struct ls_redis_conn *c, size_t n_queues,
+                       char *text, size_t size)
+{
+    if (ls_redis_in_slots(s))
+        return ls_redis_slots_read_types(c, s, n_queues, text, size);
+    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
+    struct lb_slice found = ls_redis_read_bytes(&cur);
+    (void)snprintf(text, size, "%.*s", (int)LB_MIN(found.n, size - 1),
+                   found.n > 0 ? (const char *)found.p : "");
+    return !cur.bad;
+}
+
 /* Which key is it? The server does not say. */
 static int fail_wrong_type(struct ls_redis_store *s, struct ls_redis_conn *c,
                            const struct ls_redis_ask *ask, lade_err *err)
@@ -163,11 +184,11 @@ static int fail_wrong_type(struct ls_redis_store *s, struct ls_redis_conn *c,
     int rc = ls_redis_conn_call(c, &call, ls_redis_deadline(s), err);
     if (rc < 0)
         return rc;
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-    struct lb_slice text = ls_redis_read_bytes(&cur);
+    char text[160];
+    (void)read_types(s, c, about.n_queues, text, sizeof(text));
     return lb_fail(err, LADE_EFOREIGN, ask->where,
-                   "key %.*s, not lade's: remove it or use another namespace",
-                   (int)LB_MIN(text.n, 120), text.n > 0 ? (const char *)text.p : "of the queue");
+                   "key %s, not lade's: remove it or use another namespace",
+                   text[0] ? text : "of the queue");
 }
 
 int ls_redis_refuse(struct ls_redis_store *s, struct ls_redis_conn *c,
@@ -190,6 +211,8 @@ int ls_redis_ask(struct ls_redis_store *s, struct ls_redis_conn *c, const struct
     int rc = ls_redis_conn_call(c, &call, ls_redis_deadline(s), err);
     if (rc == -LADE_EUNAVAILABLE && c == s->beat.conn)
         ls_redis_doubt_bells(s);
+    if (rc == 0 && ls_redis_conn_prelude_failed(c))
+        return ls_redis_refuse(s, c, ask, 0, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, i);
         if (ls_redis_peek(&cur) == LS_REDIS_ERROR)
@@ -293,17 +316,15 @@ static int check_namespace(struct ls_redis_store *s, struct ls_redis_conn *c,
     struct ls_redis_ask ask = about;
     about.ctx = s;
     ask.ctx = &about;
-    int rc = ls_redis_ask(s, c, &ask, 1, err);
+    char text[200];
+    int rc = ls_redis_ask(s, c, &ask, ls_redis_in_slots(s) ? n + 2 : 1, err);
     if (rc < 0)
         return rc;
-    struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0);
-    struct lb_slice text = ls_redis_read_bytes(&cur);
-    if (cur.bad)
+    if (!read_types(s, c, n, text, sizeof(text)))
         return ls_redis_conn_fail_reply(c, "open", err);
-    if (text.n > 0)
+    if (text[0])
         return lb_fail(err, LADE_EFOREIGN, "open",
-                       "key %.*s, not lade's: remove it or use another namespace",
-                       (int)LB_MIN(text.n, 160), (const char *)text.p);
+                       "key %s, not lade's: remove it or use another namespace", text);
     return 0;
 }
 

@@ -5,13 +5,14 @@
 
 #include "base/base.h"
 #include "base/err.h"
+#include "store/redis/slots.h"
 
 static void encode_rows(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct ls_redis_rows *r = ctx;
     const char *ns = r->s->base.config.ns;
     struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_ROWS, 2, r->n + 3);
-    ls_redis_key_ns(cmd, ns, "workers");
+    ls_redis_key_shared(cmd, r->s, r->queue, "workers");
     ls_redis_key(cmd, ns, r->queue, "meta");
     ls_redis_arg_int(cmd, LS_REDIS_ANSWER_BYTES);
     for (size_t i = 0; i < r->n; i++)

@@ -66,6 +66,18 @@ static int fail_refused(struct ls_redis_conn *c, struct lb_slice text, bool *aga
     return ls_redis_refusal_fail(err, "scripts", c->config.url->text, text);
 }
 
+/*
+ * Lua is told of slots by the line that says in its text that there are none (lua/head.lua). A server is one or the other for its life, so
+ * both have the same name.
+ */
+static void mark_slots(const struct ls_redis_conn *c, uint8_t *text, size_t n)
+{
+    static const char without[] = "{slots = false}", with[] = "{slots =  true}";
+    uint8_t *at = c->slots ? memmem(text, n, without, sizeof(without) - 1) : NULL;
+    if (at)
+        memcpy(at, with, sizeof(with) - 1);
+}
+
 /* one by one ------------------------------------------------------------------------------------------------------- */
 
 static int load_all(struct ls_redis_conn *c, int64_t deadline, bool *again, lade_err *err)
@@ -75,7 +87,11 @@ static int load_all(struct ls_redis_conn *c, int64_t deadline, bool *again, lade
         struct ls_redis_cmd *cmd = ls_redis_conn_begin(c, 3);
         ls_redis_arg_str(cmd, "SCRIPT");
         ls_redis_arg_str(cmd, "LOAD");
-        ls_redis_arg(cmd, t->script[i].source, t->script[i].source_len);
+        uint8_t *to = ls_redis_arg_room(cmd, t->script[i].source_len);
+        if (to) {
+            memcpy(to, t->script[i].source, t->script[i].source_len);
+            mark_slots(c, to, t->script[i].source_len);
+        }
         ls_redis_cmd_end(cmd);
     }
     int rc = exchange(c, deadline, again, err);
@@ -107,6 +123,7 @@ static void add_load(struct ls_redis_conn *c)
     if (to) {
         memcpy(to, head, (size_t)n);
         memcpy(to + n, t->functions, t->functions_len);
+        mark_slots(c, to + n, t->functions_len);
     }
     ls_redis_cmd_end(cmd);
 }

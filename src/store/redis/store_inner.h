@@ -70,6 +70,8 @@ enum ls_redis_lua {
     LS_REDIS_LUA_SCHEDULE,
     LS_REDIS_LUA_SCHEDULE_FIRE,
     LS_REDIS_LUA_SCHEDULE_LOOK,
+    LS_REDIS_LUA_FAR,
+    LS_REDIS_LUA_SHIPPED,
     LS_REDIS_N_LUA
 };
 
@@ -103,8 +105,10 @@ struct ls_redis_worker {
     struct ls_redis_conn *bell;            /* of the waiting thread */
     char (*bell_lanes)[LADE_NAME_MAX + 1]; /* of the outstanding BLPOP */
     size_t n_bell_lanes;
-    int64_t answer_by;          /* of it: when the server must have answered; lb_clock_mono */
-    atomic_bool in_doubt;       /* the bell's connection may be dead: drop it */
+    int64_t answer_by;    /* of it: when the server must have answered; lb_clock_mono */
+    uint64_t told;        /* in slots: the connection of `bell` that was asked to tell of changes */
+    bool untold;          /* and it will not */
+    atomic_bool in_doubt; /* the bell's connection may be dead: drop it */
     uint64_t take_seq, won_seq; /* guarded by: work link */
     bool take_doubt, won_doubt; /* guarded by: work link; the last call ended without an answer */
     bool idle;                  /* guarded by: work link; may be registered as idle */
@@ -143,6 +147,7 @@ struct ls_redis_store {
     int64_t bulk_max;             /* longest string the server accepts; 0 = unknown */
     int64_t block_ms;             /* of a BLPOP at the server */
     bool reached;                 /* atomic: a connection of this store has been up */
+    bool slots;                   /* atomic: the server is of a cluster; slots.h */
     struct ls_redis_link admin, work, beat;
     char run_id[LS_REDIS_SHA_LEN + 1]; /* guarded by: beat link; the server's; "" = not known */
     uint64_t run_seen;                 /* guarded by: beat link; the connection that was asked */
@@ -230,6 +235,9 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
 /* The ops, by file. */
 extern const struct lq_bound_ops ls_redis_bound_ops;
 extern const struct lq_schedule_ops ls_redis_schedule_ops;
+struct lq_fire;
+/* n pairs of index and holder. */
+void ls_redis_read_duplicates(struct ls_redis_cursor *cur, size_t n, struct lq_fire *f);
 int ls_redis_schedules_check(struct lq_store *base, lq_finding_fn report, void *ctx, lade_err *err);
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err);
 int ls_redis_settle_take(struct lq_store *base, struct lq_settle *it, size_t n,

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "store/redis/store_inner.h"
+#include "store/redis/slots.h"
 
 #define BLOCK_MARGIN (2 * LADE_SECOND)
 
@@ -144,7 +144,8 @@ int ls_redis_wait(struct lq_store *base, const char *worker, struct lq_lanes lan
     struct ls_redis_worker *w = ls_redis_worker_ref(s, worker);
     if (!w)
         return lb_fail_nomem(err, "wait");
-    int rc = wait_for_bell(s, w, lanes, deadline, err);
+    int rc = lanes.n > 1 && ls_redis_in_slots(s) ? ls_redis_wait_slots(s, w, lanes, deadline, err)
+                                                 : wait_for_bell(s, w, lanes, deadline, err);
     ls_redis_worker_unref(s, w);
     return rc;
 }

@@ -10,8 +10,10 @@
 --
 -- <ns>:flows is a zset of all, in the order they were made; <ns>:flows:1, :2, :3 of those that ended so, by ms. A script
 -- that ends jobs of flows says where the namespace is (flow_begin), tells of each (flow_ended, flow_revived), and calls
--- flow_flush: it puts the jobs that may run now, one batch for each queue, and writes the states that changed. Flows, and
--- the queues of their next steps, are found by the ids: one node only (not for a cluster).
+-- flow_flush: it puts the jobs that may run now, one batch for each queue, and writes the states that changed.
+--
+-- In slots (head.lua) these keys begin with the prefix of one queue instead of <ns>:, the flow's home, so that a call touches keys of that
+-- queue only. What happens to steps of other queues goes to them, and comes from them, by messages (out.lua, far.lua).
 local flow_ns
 local flow_P                 -- the queue at work, whose packs may be in hand; or nil
 local flow_cache             -- by F: {F, id, st = states, set = {node -> state}, m = numbers, or nil}
@@ -48,7 +50,7 @@ function FOLD.unfolded(F, id)
     if not text then
         return nil
     end
-    local P = flow_ns .. '{' .. match(text, '^%d+ %d %d+ (%S+) ') .. '}:'
+    local P = FOLD.lane_of(flow_ns, match(text, '^%d+ %d %d+ (%S+) '))
     FOLD.in_queue(P, function() FOLD.unfold(P, pack_at(P, id .. '~')) end)
     return call('GET', F .. ':s')
 end
@@ -144,8 +146,8 @@ local function gather(P, queue, id, level, due, body)
     end
 end
 
--- The node as number and as text.
-local function launch(f, node, text)
+-- The node as number and as text; verb: of a message, "put" or "again".
+local function launch(f, node, text, verb)
     local v = call('HMGET', f.F, 's' .. text, 'b' .. text)
     local level, when, ms, queue = match(v[1], '^(%d)(%d)%d (%-?%d+) (%S+)')
     local due
@@ -153,7 +155,11 @@ local function launch(f, node, text)
         due = ms + (when == '1' and now or 0)
         due = due > now and due
     end
-    gather(flow_ns .. '{' .. queue .. '}:', queue, job_of(f, text), level, due, v[2])
+    if FOLD.is_far(flow_ns, queue) then
+        ops.out(flow_ns, queue, {verb or 'put', job_of(f, text), level, due or 0, v[2]})
+    else
+        gather(FOLD.lane_of(flow_ns, queue), queue, job_of(f, text), level, due, v[2])
+    end
     f.set[node], f.changed = '1', true
 end
 
@@ -247,9 +253,8 @@ function FOLD.leave_pack(P, id)
 end
 
 -- Cancels it when it has not ended; one that runs is marked, and its worker told.
-local function stop_job(f, node)
+function FOLD.stop(P, id)
     put_gathered() -- it may be among them
-    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
     local was = FOLD.leave_pack(P, id)
     local body = call('HGET', P .. 'jobs', id)
     if not body or call('HEXISTS', P .. 'fin', id) == 1 then
@@ -277,6 +282,14 @@ local function stop_job(f, node)
     EVENT.tell_apart(P, EVENT.CANCELLED, id)
 end
 
+local function stop_job(f, node)
+    local queue = read_step(f, node).queue
+    if FOLD.is_far(flow_ns, queue) then
+        return ops.out(flow_ns, queue, {'stop', job_of(f, node)})
+    end
+    FOLD.stop(FOLD.lane_of(flow_ns, queue), job_of(f, node))
+end
+
 -- Whether there is such a job.
 function FOLD.is_there(P, id)
     local there = call('HEXISTS', P .. 'jobs', id) == 1
@@ -286,9 +299,8 @@ function FOLD.is_there(P, id)
     return there
 end
 
--- Runs again: as the job that is there, or as a new one.
-local function run_again(f, node)
-    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
+-- Runs again as the job that is there, or goes on. False: there is none.
+function FOLD.again(P, id)
     local fin = call('HGET', P .. 'fin', id)
     if fin then
         local level = sub(fin, 2, 2)
@@ -300,22 +312,43 @@ local function run_again(f, node)
         if call('HEXISTS', P .. 'meta', 'paused') == 0 then
             ring(P, 1)
         end
-    elseif not FOLD.is_there(P, id) then
-        return launch(f, node, tostring(node))
+        return true
     end
-    set_step(f, node, '1')
+    return FOLD.is_there(P, id)
 end
 
--- The on_failure job may run once more; what is left of an old one goes.
-local function rearm(f, node)
-    local P, id = flow_ns .. '{' .. read_step(f, node).queue .. '}:', job_of(f, node)
-    local fin = call('HGET', P .. 'fin', id)
-    if not fin and call('HEXISTS', P .. 'jobs', id) == 1 then
-        return
+-- Or as a new one.
+local function run_again(f, node)
+    local queue = read_step(f, node).queue
+    if FOLD.is_far(flow_ns, queue) then
+        launch(f, node, tostring(node), 'again')
+    elseif FOLD.again(FOLD.lane_of(flow_ns, queue), job_of(f, node)) then
+        set_step(f, node, '1')
+    else
+        launch(f, node, tostring(node))
     end
+end
+
+-- What is left of a job that has ended goes. False: it has not.
+function FOLD.clear(P, id)
+    local fin = call('HGET', P .. 'fin', id)
     if fin then
         unlink_ended(P, id, sub(fin, 1, 1))
         drop(P, {id}, 1, 1)
+    end
+    return fin or call('HEXISTS', P .. 'jobs', id) == 0
+end
+
+-- The on_failure job may run once more.
+local function rearm(f, node)
+    local queue, id = read_step(f, node).queue, job_of(f, node)
+    if FOLD.is_far(flow_ns, queue) then
+        if step_state(f, node) == '1' then
+            return
+        end
+        ops.out(flow_ns, queue, {'clear', id})
+    elseif not FOLD.clear(FOLD.lane_of(flow_ns, queue), id) then
+        return
     end
     call('HDEL', f.F, 'r' .. node)
     set_step(f, node, '0')
@@ -398,9 +431,21 @@ function change(f, node, to, policy, next)
 end
 end
 
+-- In slots: the flow may have its home elsewhere, which is told.
+local function tell_home(id, ...)
+    local flow = match(id, '^([^~]+)~%d+$')
+    local home = flow and call('HGET', flow_ns .. 'far', flow)
+    if home then
+        ops.out(flow_ns, home, {...})
+    end
+end
+
 -- The job ended: how is 2 completed, 3 dead, 4 cancelled. Any id.
 local function flow_ended(id, how, result)
     local f, node, text = flow_of(id)
+    if ops.slots and not f then
+        return tell_home(id, 'ended', id, how, result or '')
+    end
     local from = f and step_state(f, node)
     if not f or from == '2' or (how ~= '2' and from ~= '1') then
         return
@@ -417,6 +462,9 @@ end
 -- The job that had ended is ready again. Any id.
 local function flow_revived(id)
     local f, node, text = flow_of(id)
+    if ops.slots and not f then
+        return tell_home(id, 'revived', id)
+    end
     local from = f and step_state(f, node)
     if from == '3' or from == '4' then
         change(f, node, '1', read_step(f, text).policy, '')
@@ -432,9 +480,22 @@ local function flow_flush()
     end
 end
 
+-- In slots: what other slots have of them goes, too. The queues of steps that lie elsewhere are kept with a flow.
+function FOLD.drop_far(ids)
+    for k = 1, #ids do
+        for queue in gmatch(call('HGET', flow_ns .. 'flow:' .. ids[k], 'far') or '', '%S+') do
+            ops.out(flow_ns, queue, {'forget', ids[k]})
+        end
+        ops.out(flow_ns, '', {ids[k]})
+    end
+end
+
 -- Removes flows, by id.
 local function drop_flows(ids)
     local folded = {}
+    if ops.slots then
+        FOLD.drop_far(ids)
+    end
     for k = 1, #ids do
         folded[k] = flow_ns .. 'flow:' .. ids[k] .. ':p'
     end

@@ -15,7 +15,7 @@ end
 
 -- A folded one: its states are all that there is.
 local function check_folded(id, text)
-    local P = flow_ns .. '{' .. match(text, '^%d+ %d %d+ (%S+) ') .. '}:'
+    local P = FOLD.lane_of(flow_ns, match(text, '^%d+ %d %d+ (%S+) '))
     local p = pack_at(P, id .. '~')
     if not (p and p.head) then
         return report('flow %s is folded, but its pack is not there', id)
@@ -58,7 +58,7 @@ local function op_flow_check(keys, argv)
     for i = 0, n - 1 do
         local f = call('HMGET', F, 's' .. i, 'd' .. i, 'w' .. i)
         local policy, queue, next = match(f[1] or '', '^%d%d(%d) %-?%d+ (%S+) %S+ ?(.*)$')
-        local P, job, missing = flow_ns .. '{' .. (queue or '') .. '}:', id .. '~' .. i, 0
+        local P, job, missing = FOLD.lane_of(flow_ns, queue or ''), id .. '~' .. i, 0
         for dep in gmatch(f[2] or '', '%d+') do
             local s = at(tonumber(dep))
             missing = missing + (s ~= '2' and s ~= '5' and 1 or 0)
@@ -66,8 +66,12 @@ local function op_flow_check(keys, argv)
         if f[3] and tonumber(f[3]) ~= missing then
             report('step %s waits for %d steps, counted are %s', job, missing, f[3])
         end
-        local there = FOLD.is_there(P, job)
-        if at(i) == '1' and (not there or call('HEXISTS', P .. 'fin', job) == 1) then
+        local there = not FOLD.is_far(flow_ns, queue) and FOLD.is_there(P, job)
+        if FOLD.is_far(flow_ns, queue) then
+            if at(i) == '0' and missing == 0 and i < steps then
+                report('step %s waits for nothing', job)
+            end
+        elseif at(i) == '1' and (not there or call('HEXISTS', P .. 'fin', job) == 1) then
             report('step %s is enqueued, but its job is not there or has ended', job)
         elseif at(i) == '0' and there then
             report('step %s waits, but its job is there', job)

@@ -13,7 +13,7 @@ local function look_folded(id)
         ops.drain_flows(flow_ns)
         text = call('GET', flow_ns .. 'flow:' .. id .. ':p')
     end
-    local P = text and flow_ns .. '{' .. match(text, '^%d+ %d %d+ (%S+) ') .. '}:'
+    local P = text and FOLD.lane_of(flow_ns, match(text, '^%d+ %d %d+ (%S+) '))
     packs = {}
     local p = P and pack_at(P, id .. '~')
     if p and p.head then

@@ -19,7 +19,7 @@ local function op_flow_put(keys, argv)
     end
     call('SCARD', keys[1])
     local last = call('ZRANGE', flow_ns .. 'flows', -1, -1, 'WITHSCORES')[2]
-    local states, kv, at = {}, {}, 12
+    local states, kv, at, far = {}, {}, 12, {}
     for i = 0, n - 1 do
         local s, deps, body = argv[at], argv[at + 1], argv[at + 2]
         local k = #kv
@@ -32,17 +32,28 @@ local function op_flow_put(keys, argv)
             end
         end
         local first = i < steps and deps == ''
+        local level, when, ms, queue = match(s, '^(%d)(%d)%d (%-?%d+) (%S+)')
         states[i + 1] = first and '1' or '0'
+        if FOLD.is_far(flow_ns, queue) and not far[queue] then
+            far[#far + 1], far[queue] = queue, true
+        end
         if first then
-            local level, when, ms, queue = match(s, '^(%d)(%d)%d (%-?%d+) (%S+)')
             local due = when ~= '0' and tonumber(ms) + (when == '1' and now or 0)
-            gather(flow_ns .. '{' .. queue .. '}:', queue, id .. '~' .. i, level, due and due > now and due, body)
+            due = due and due > now and due
+            if far[queue] then
+                ops.out(flow_ns, queue, {'put', id .. '~' .. i, level, due or 0, body})
+            else
+                gather(FOLD.lane_of(flow_ns, queue), queue, id .. '~' .. i, level, due, body)
+            end
         end
         at = at + 3
     end
     spread('HSET', F, kv, 1, #kv)
     call('HSET', F, 'name', argv[6], 'state', 0, 'n', n, 'steps', steps, 'open', argv[10], 'failed', 0, 'sib', argv[7],
          'at', now, 'till', 0)
+    if far[1] then
+        call('HSET', F, 'far', concat(far, ' '))
+    end
     call('SET', F .. ':s', concat(states))
     call('ZADD', flow_ns .. 'flows', format('%.0f', max(now_us, (tonumber(last) or 0) + 1)), id)
     put_gathered()

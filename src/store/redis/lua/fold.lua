@@ -19,9 +19,19 @@
 do
 local STATE = {w = '0', r = '1', a = '1', c = '2', g = '2'} -- enum lade_flow_step_state
 
--- <ns>: of a queue's prefix
+-- What the keys of flows begin with: <ns>: of a queue's prefix; in slots (head.lua) the prefix of the queue that is their home.
 function FOLD.namespace_of(P)
-    return match(P, '^(.*:){[^{}]*}:$')
+    return ops.slots and P or match(P, '^(.*:){[^{}]*}:$')
+end
+
+-- The prefix of a queue, of that.
+function FOLD.lane_of(ns, queue)
+    return (ops.slots and match(ns, '^(.*:){[^{}]*}:$') or ns) .. '{' .. queue .. '}:'
+end
+
+-- In slots: a step of that queue lies elsewhere than the flow, and is reached by messages (out.lua).
+function FOLD.is_far(ns, queue)
+    return ops.slots and ns ~= FOLD.lane_of(ns, queue)
 end
 
 function FOLD.note_listed(p, on)
@@ -213,7 +223,7 @@ function FOLD.drop(ns, ids, texts)
         end
     end
     for queue, names in pairs(by_queue) do
-        local P, gone, keys, kept = ns .. '{' .. queue .. '}:', {}, {}, {}
+        local P, gone, keys, kept = FOLD.lane_of(ns, queue), {}, {}, {}
         local states = fetch('HMGET', P .. 'pack', names, 1, #names)
         for k = 1, #names do
             if states[k] and find(states[k], ' [arc]') then

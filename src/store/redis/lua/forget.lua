@@ -27,7 +27,7 @@ local function op_forget(keys, argv)
         return 1
     end
     check_format(meta[1])
-    if call('HLEN', P .. 'jobs') > 0 or call('LLEN', P .. 'in') > 1 or
+    if ops.slots and call('EXISTS', P .. 'outs') == 1 or call('HLEN', P .. 'jobs') > 0 or call('LLEN', P .. 'in') > 1 or
        call('HLEN', P .. 'pack') > 1 and not leave_flows(P) then -- one is none: make_queue
         return 2
     end
@@ -44,7 +44,12 @@ local function op_forget(keys, argv)
         call('DEL', P .. 'ready:' .. level, P .. 'ready:' .. sub('ABCDEFGHI', level + 1, level + 1))
     end
     if call('ZCOUNT', P .. 'workers', now, '+inf') == 0 then
-        call('DEL', P .. 'workers', P .. 'held', P .. 'idle')
+        call('DEL', P .. 'workers', P .. 'held', P .. 'idle', P .. 'crew')
+    end
+    if ops.slots then -- who still ships what it had seen ships it in vain
+        call('DEL', P .. 'far')
+        call('PEXPIRE', P .. 'seen', 180000)
+        call('PEXPIRE', P .. 'outn', 180000)
     end
     call('SREM', keys[1], match(P, '{([^}]*)}:$'))
     return 0

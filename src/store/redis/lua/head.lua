@@ -14,7 +14,9 @@ local byte, sub, find, match, gmatch, format, rep, concat, sort
 local floor, min, max, huge
 local now_us, now -- of the server, when the call began
 
-local ops = {} -- those that other ops call: a file ends with ops.NAME = op_NAME; and what has no place among the 200
+-- Those that other ops call: a file ends with ops.NAME = op_NAME; and what has no place among the 200. slots: true on a server of a
+-- cluster, where a call touches keys of one queue only (script.c writes it here).
+local ops = {slots = false}
 
 local FORMAT = 4
 local SLICE = 1000 -- even, for pairs

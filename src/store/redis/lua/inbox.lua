@@ -81,7 +81,7 @@ end
 
 -- Records of flows, all but their entries in the lists; how many jobs these are.
 local function file_flows(P, flows)
-    local ns, time = match(P, '^(.*:){[^{}]*}:$'), call('TIME')
+    local ns, time = ops.slots and P or match(P, '^(.*:){[^{}]*}:$'), call('TIME')
     local ms = time[1] .. sub('00000' .. time[2], -6, -4)
     local score = time[1] * 1000000 + time[2]
     local last = call('ZRANGE', ns .. 'flows', '-1', '-1', 'WITHSCORES')[2]
@@ -142,9 +142,9 @@ end
 
 -- So that what is asked of flows by their ids can be answered.
 function ops.drain_flows(ns)
-    local queues = call('SMEMBERS', ns .. 'flowin')
+    local queues = ops.slots and {''} or call('SMEMBERS', ns .. 'flowin')
     for i = 1, #queues do
-        local P = ns .. '{' .. queues[i] .. '}:'
+        local P = ops.slots and ns or ns .. '{' .. queues[i] .. '}:'
         if call('LLEN', P .. 'in') > 1 then
             drain(P, call('HGET', P .. 'meta', 'levels'))
         end

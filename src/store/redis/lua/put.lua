@@ -1,7 +1,7 @@
 -- put.lua - new -> ready | scheduled, all or none
 --
 -- KEYS  <ns>:queues, then one meta for each lane
--- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered
+-- ARGV  client, number of the call, how (0, 1 repeated, 2 only asks for room, 3 does not ask, 4 nor does this repeat), ms the answer is remembered
 --       for each lane: n, longest body or 0, ids that are not time-ordered (0|1), how: "p" or the level when all are plain or "",
 --                      the latter two with an "f" before them when all ids are fresh, so that nobody can know them; n special;
 --         how = "p":   all are plain and fresh; n special times: level, m, m entries of its ready list, m times an id and
@@ -424,7 +424,8 @@ local function op_put(keys, argv, passes)
     local client, seq, ttl = argv[1], argv[2], argv[4]
     local token = prefix(keys[2]) .. 'put:' .. client
     dup, at, used = {}, 5, {}
-    if argv[3] == '1' then
+    local how = argv[3]
+    if how == '1' or how == '4' then
         local P, meta, drained = open_lane(keys[2])
         if drained > 0 and not meta[3] then
             ring(P, drained)
@@ -454,8 +455,11 @@ local function op_put(keys, argv, passes)
             packs = {}
         end
     end
-    local full = not passes and find_full(plan)
+    local full = not passes and (how < '3' and find_full(plan) or how == '2' and {})
     if full then
+        if how == '2' and plan[1].drained > 0 and not full[1] and not plan[1].meta[3] then
+            ring(plan[1].P, plan[1].drained)
+        end
         return full
     end
     for lane = 1, #plan do

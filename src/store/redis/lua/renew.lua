@@ -1,6 +1,6 @@
 -- renew.lua - registers an incarnation in all its lanes, or keeps it alive; fetches what operators want stopped
 --
--- KEYS  <ns>:workers, then one meta for each lane
+-- KEYS  <ns>:workers, then one meta for each lane; in slots (head.lua) one lane's crew and meta, or <ns>:workers alone
 -- ARGV  worker, lease ms, first (0|1), description, most stops, then those that the last answer had: lane, text
 -- Answers {0, 1 stale, 2 when there are schedules; ms until the lease of another worker ends or -1, ms until a job is due or -1, then lane, text, lane, text, ...}.
 -- A stop stays until the next renew names it, so that a lost answer loses none.
@@ -24,7 +24,7 @@ local function op_renew(keys, argv)
     for i = 6, #argv, 2 do
         call('LREM', prefix(keys[tonumber(argv[i]) + 2]) .. 'stop:' .. worker, 1, argv[i + 1])
     end
-    local schedules = call('ZCARD', sub(keys[1], 1, -8) .. '{~schedules}:due')
+    local schedules = ops.slots and 0 or call('ZCARD', sub(keys[1], 1, -8) .. '{~schedules}:due')
     local out = {schedules > 0 and 2 or 0, -1, -1}
     local death, due
     for lane = 2, #keys do

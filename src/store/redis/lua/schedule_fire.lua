@@ -3,6 +3,8 @@
 -- KEYS  P meta (schedule.lua), <ns>:queues, meta of the jobs' queue
 -- ARGV  token, repeated (0|1), id, revision read, fence or 0, id of the last job or "" for not to ask, its meta key,
 --       fired: memo, state, due; held: memo, state, due; number of jobs; then what put takes
+-- In slots (head.lua) all keys are of schedules: the client has looked whether the last job is busy, and gives its id when it is, and the queue
+-- of the jobs instead of a key; these go as a message (out.lua).
 -- Answers {0, busy (0|1), index, holder, ...} with the duplicates, {1} when it is stale.
 local function move_on(P, id, memo, state, due, token, answer)
     local rev = call('HINCRBY', P .. 'meta', 'rev', 1)
@@ -24,18 +26,6 @@ local function is_busy(id, meta)
     return call('HEXISTS', Q .. 'jobs', id) == 1 and call('HEXISTS', Q .. 'fin', id) == 0
 end
 
--- Of the n jobs, id and body from argv[at] on, those that were put, as the schedule's.
-local function tell_fired(P, id, argv, at, refused)
-    tell_begin(call('HEXISTS', P .. 'meta', 'ev') == 1)
-    for i = 1, tonumber(argv[14]) do
-        if not refused[i] then
-            tell(EVENT.FIRED, argv[at], kind_of(argv[at + 1]), 0, 0, id)
-        end
-        at = at + 2
-    end
-    tell_end(P)
-end
-
 local function op_schedule_fire(keys, argv)
     begin()
     local P, id = prefix(keys[1]), argv[3]
@@ -48,11 +38,13 @@ local function op_schedule_fire(keys, argv)
         return {1}
     end
     call('ZCARD', P .. 'due')
-    if is_busy(argv[6], argv[7]) then
+    if ops.slots and argv[6] ~= '' or not ops.slots and is_busy(argv[6], argv[7]) then
         return move_on(P, id, argv[11], argv[12], argv[13], argv[1], {0, 1})
     end
     local answer = {0, 0}
-    if tonumber(argv[14]) > 0 then
+    if ops.slots and tonumber(argv[14]) > 0 then
+        ops.out(P, argv[7], {'fire', id, {unpack(argv, 14)}})
+    elseif tonumber(argv[14]) > 0 then
         local duplicates = op_put({keys[2], keys[3]}, {unpack(argv, 15)}, true)
         local refused = {}
         for i = 1, #duplicates, 3 do
@@ -60,7 +52,7 @@ local function op_schedule_fire(keys, argv)
             answer[#answer + 1] = duplicates[i + 1]
             answer[#answer + 1] = duplicates[i + 2]
         end
-        tell_fired(prefix(keys[3]), id, argv, 24, refused)
+        tell_fired(prefix(keys[3]), id, argv, 14, refused)
     end
     return move_on(P, id, argv[8], argv[9], argv[10], argv[1], answer)
 end

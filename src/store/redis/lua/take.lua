@@ -453,7 +453,7 @@ local function take_lanes(keys, register)
             call('DEL', P .. 'bell:' .. worker)
         end
     end
-    for lane = 1, #keys do
+    for lane = 1, most > 0 and #keys or 0 do -- none: it has enough of other slots, and is only taken off (op_take_slots.c)
         take(prefix(keys[lane]), lane)
         if most <= 0 or budget <= 0 then
             break

@@ -10,7 +10,7 @@ end
 local kinds = {jobs = 'hash', pack = 'hash', hist = 'hash', ghost = 'hash', lease = 'hash', held = 'hash', fin = 'hash', uk = 'hash',
                mark = 'hash', meta = 'hash', since = 'hash', said = 'hash', waits = 'hash', scheduled = 'zset', retrying = 'zset', dead = 'zset', cancelled = 'zset',
                workers = 'zset', ttl = 'zset', dn = 'hash', dl = 'hash', di = 'hash', uf = 'hash', completed = 'list', ['in'] = 'list', idle = 'set',
-               key = 'hash', keys = 'hash', knames = 'zset', kring = 'zset', ktime = 'zset', kpark = 'zset', kaway = 'set', co = 'hash'}
+               key = 'hash', keys = 'hash', knames = 'zset', kring = 'zset', ktime = 'zset', kpark = 'zset', kaway = 'set', co = 'hash', crew = 'hash', far = 'hash', seen = 'hash', outs = 'zset'}
 
 local function op_types(keys, argv)
     begin()
