@@ -316,14 +316,14 @@ int ls_redis_flow_list(struct lq_store *base, lade_cursor *cursor, size_t limit,
                        struct lq_flow_row_vec *out, lade_err *err)
 {
     struct flow_call fc = {.s = ls_redis_of(base), .script = LS_REDIS_LUA_FLOW_LOOK};
-    struct page p = {.look = {.arena = &out->arena}, .limit = limit};
+    struct page p = {.look = {.arena = &out->arena}, .limit = LB_MAX(limit, (size_t)1)};
     struct lb_slice at = lb_slice_str(cursor->at);
     p.below = ls_redis_take_number(&at);
     p.after = (uint32_t)ls_redis_take_number(&at);
     int rc = reserve(out, limit, err);
     p.row = lb_arena_alloc(&out->arena, (2 * limit + 1) * sizeof(*p.row));
-    if (rc == 0 && !p.row)
-        rc = lb_fail_nomem(err, "flow");
+    if (!p.row)
+        return lb_fail_nomem(err, "flow");
     if (rc < 0)
         return rc;
     lr_mutex_lock(&fc.s->admin.lock);

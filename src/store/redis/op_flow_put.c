@@ -139,6 +139,7 @@ static int ask_put(struct put_call *fc, void (*encode)(struct ls_redis_conn *, v
 /* folded ----------------------------------------------------------------------------------------------------------- */
 
 #define FOLD_NOT INT64_C(2) /* an answer of lua/fold_put.lua */
+#define OUT_FULL INT64_C(3) /* of lua/flow_put.lua: too many messages wait (outbox.h) */
 
 /* What all steps of a folded flow share. */
 static bool is_plain(const struct lq_flow *f)
@@ -383,6 +384,11 @@ int ls_redis_flow_put(struct lq_store *base, struct lq_flow *flow, lade_err *err
         rc = put_folded(&fc, &answer, err);
     if (rc == 0 && answer == FOLD_NOT)
         rc = put_spelled(&fc, &answer, err);
+    if (rc == 0 && answer == OUT_FULL)
+        rc = lb_fail(err, LADE_EUNAVAILABLE, "flow",
+                     "100000 messages of queue %s wait for other queues of this workflow: let a "
+                     "worker run there, and look whether their nodes answer",
+                     fc.home);
     ship(&fc, rc);
     lr_mutex_unlock(&fc.s->admin.lock);
     if (rc == 0)

@@ -473,10 +473,11 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
 static void encode_many(struct ls_redis_conn *c, void *ctx, bool repeat)
 {
     const struct ls_redis_put_call *pc = ctx;
+    const char *how = pc->asks ? "2" : repeat ? "4" : "3";
     for (size_t i = 0; i < pc->n_lanes; i++)
         ls_redis_name_queues(c, pc->s, &pc->lane[i].queue, 1);
     for (size_t i = 0; i < pc->n_lanes; i++)
-        encode_lanes(c, pc, &pc->lane[i], 1, pc->asks ? '2' : repeat ? '4' : '3');
+        encode_lanes(c, pc, &pc->lane[i], 1, *how);
 }
 
 static int put_many(struct ls_redis_put_call *pc, const struct ls_redis_ask *about, lade_err *err)

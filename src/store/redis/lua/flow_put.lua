@@ -3,7 +3,24 @@
 -- KEYS  <ns>:queues
 -- ARGV  client, number of the call, repeated (0|1), ms the answer is remembered, id, name, cancel siblings (0|1), nodes,
 --       steps, last steps, fresh (0|1): nobody can know the id; for each node: s, deps or "", body (s: see flow.lua)
--- Answers 0, or 1 when the id is known. The answer is remembered for a repeat, as by put.
+-- Answers 0, 1 when the id is known, or 3 when too many messages wait for one of its queues. The answer is remembered for a repeat, as by put.
+local OUT_MAX = 100000 -- messages that wait for one queue
+
+-- In slots (head.lua): the queues of its n steps that lie elsewhere; nil when nobody ships what waits for one of them.
+local function far_of(argv, n)
+    local far = {}
+    for i = 0, ops.slots and n - 1 or -1 do
+        local queue = match(argv[12 + 3 * i], '^%d+ %-?%d+ (%S+)')
+        if not far[queue] and FOLD.is_far(flow_ns, queue) then
+            if call('LLEN', flow_ns .. 'out:' .. queue) >= OUT_MAX then
+                return
+            end
+            far[#far + 1], far[queue] = queue, true
+        end
+    end
+    return far
+end
+
 local function op_flow_put(keys, argv)
     begin()
     flow_ns = sub(keys[1], 1, -7)
@@ -19,7 +36,10 @@ local function op_flow_put(keys, argv)
     end
     call('SCARD', keys[1])
     local last = call('ZRANGE', flow_ns .. 'flows', -1, -1, 'WITHSCORES')[2]
-    local states, kv, at, far = {}, {}, 12, {}
+    local states, kv, at, far = {}, {}, 12, far_of(argv, n)
+    if not far then
+        return 3
+    end
     for i = 0, n - 1 do
         local s, deps, body = argv[at], argv[at + 1], argv[at + 2]
         local k = #kv
@@ -34,9 +54,6 @@ local function op_flow_put(keys, argv)
         local first = i < steps and deps == ''
         local level, when, ms, queue = match(s, '^(%d)(%d)%d (%-?%d+) (%S+)')
         states[i + 1] = first and '1' or '0'
-        if FOLD.is_far(flow_ns, queue) and not far[queue] then
-            far[#far + 1], far[queue] = queue, true
-        end
         if first then
             local due = when ~= '0' and tonumber(ms) + (when == '1' and now or 0)
             due = due and due > now and due
