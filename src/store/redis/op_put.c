@@ -332,7 +332,6 @@ static bool read_full(const struct ls_redis_put_call *pc, struct ls_redis_cursor
 {
     if (ls_redis_read_array(&cur) == 0 || ls_redis_read_int(&cur) != 0 || cur.bad)
         return false;
-    (void)note_all_put(pc);
     for (size_t i = 1; i < n; i++) {
         int64_t lane = ls_redis_read_int(&cur);
         if (cur.bad || lane < 1 || (size_t)lane > pc->n_lanes - first)
@@ -376,9 +375,9 @@ static int read_answer(const struct ls_redis_put_call *pc, struct ls_redis_conn 
 static int read_put(const struct ls_redis_put_call *pc, struct ls_redis_conn *c, lade_err *err)
 {
     struct ls_redis_cursor cur = ls_redis_conn_reply(c, 0), look = cur;
+    (void)note_all_put(pc);
     if (read_full(pc, cur, ls_redis_read_array(&look), 0))
         return LADE_FULL;
-    (void)note_all_put(pc);
     return read_answer(pc, c, cur, 0, err);
 }
 
@@ -492,10 +491,10 @@ static int put_many(struct ls_redis_put_call *pc, const struct ls_redis_ask *abo
         return rc;
     pc->asks = true;
     rc = ls_redis_ask(pc->s, c, &ask, pc->n_lanes, err);
+    (void)note_all_put(pc);
     for (size_t i = 0; rc == 0 && i < pc->n_lanes; i++) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(c, i), look = cur;
-        /* Each resets the outcomes, so the first full one is told. */
-        full = full || read_full(pc, cur, ls_redis_read_array(&look), i);
+        full = read_full(pc, cur, ls_redis_read_array(&look), i) || full;
     }
     if (rc < 0 || full)
         return rc < 0 ? rc : LADE_FULL;
