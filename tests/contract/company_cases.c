@@ -306,6 +306,39 @@ static void a_throttled_job_of_company_holds_its_key(void **state)
     assert_string_equal(ky_sorted((ct_take("w", "q", 9), ct_got())), "a1 a2");
 }
 
+static void replace_in(const char *unique, const char *id, int level, int64_t in_ms)
+{
+    struct lq_put put = item(id, "", level);
+    put.unique = lb_slice_str(unique);
+    put.unique_ttl_ms = CT_HOUR;
+    put.conflict = LQ_CONFLICT_REPLACE;
+    put.when = in_ms ? LQ_WHEN_IN : LQ_WHEN_NOW;
+    put.when_ms = in_ms;
+    assert_int_equal(ct_put_one(put), LADE_REPLACED);
+}
+
+/* Its envelope tells no key any more, for a job that replaces has none; it is the holder's all the same, as where it stands by itself. */
+static void a_replaced_job_of_company_keeps_its_key(void **state)
+{
+    (void)state;
+    if (!(ct.ops->caps & LQ_CAP_CONFLICT))
+        skip();
+    ct_join("w", "q");
+    for (int i = 0; i < 3; i++) {
+        struct lq_put put = item(ct_format("a%d", i), "A", LQ_LEVEL_DEFAULT);
+        put.unique = lb_slice_str(ct_format("u%d", i));
+        put.unique_ttl_ms = CT_HOUR;
+        assert_int_equal(ct_put_one(put), LADE_DONE);
+        add_one(ct_format("b%d", i), "B");
+    }
+    replace_in("u0", "x", LQ_LEVEL_DEFAULT, 0);
+    replace_in("u1", "y", 0, 0);
+    replace_in("u2", "z", LQ_LEVEL_DEFAULT, CT_HOUR);
+    assert_string_equal(ky_show("q"), "A 2/0/1, B 3/0/0");
+    assert_int_equal(ct_take("w", "q", 9), 5);
+    assert_string_equal(ky_show("q"), "A 0/2/1, B 0/3/0");
+}
+
 /* Jobs that a dead worker held go to the next one, with their keys. */
 static void reclaim_keeps_company(void **state)
 {
@@ -347,6 +380,7 @@ static const struct CMUnitTest tests[] = {
     KY_TEST_DRESSED(what_ended_in_company_comes_back_to_its_key),
     KY_TEST_DRESSED(acts_find_jobs_in_company),
     KY_TEST_DRESSED(a_throttled_job_of_company_holds_its_key),
+    KY_TEST_DRESSED(a_replaced_job_of_company_keeps_its_key),
     KY_TEST_DRESSED(reclaim_keeps_company),
     KY_TEST_DRESSED(jobs_without_a_key_are_not_starved_by_company),
 };

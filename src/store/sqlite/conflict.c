@@ -53,8 +53,6 @@ static int become(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, const stru
     struct ls_sqlite_run part = ls_sqlite_run_part(r, seq - r->job, 1);
     rc = ls_sqlite_run_cut(tx, q, r, seq - r->job, 1);
     part.level = it->level;
-    if (rc == 0)
-        rc = ls_sqlite_hall_name(tx, q, &part);
     if (due)
         ls_sqlite_run_to_due(tx, q, &part, LADE_STATE_SCHEDULED, due_ms);
     else if (rc == 0)
@@ -103,5 +101,6 @@ int ls_sqlite_conflict(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struc
     int64_t due_ms = trails && r.state != LADE_STATE_READY ? r.rank
                      : trails                              ? tx->now_ms
                                                            : due_of(tx, it, lock);
-    return become(tx, q, it, lock->job, &r, LB_MAX(due_ms, tx->now_ms));
+    rc = ls_sqlite_hall_leave(tx, q, &r, lock->job); /* the new envelope does not tell its key */
+    return rc < 0 ? rc : become(tx, q, it, lock->job, &r, LB_MAX(due_ms, tx->now_ms));
 }

@@ -280,7 +280,7 @@ int ls_sqlite_hall_name(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
     if (key.n > 0)
         memcpy(name, key.p, key.n);
     (void)sqlite3_reset(st);
-    part->key = 0; /* one that was replaced by a job without a key */
+    part->key = 0;
     if (key.n == 0)
         return 0;
     rc = ls_sqlite_key_make(tx, q, lb_slice(name, key.n), &k);
@@ -297,26 +297,48 @@ void ls_sqlite_hall_close(struct ls_sqlite_queue *q, int64_t calm_ms)
     }
 }
 
-/* The jobs of r, one by one, in their state; *left of them at most. */
+/* Job seq of a stretch stands by itself from now on, in its state; so *part. */
+static int part_one(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                    const struct ls_sqlite_run *r, int64_t seq, struct ls_sqlite_run *part)
+{
+    int64_t freed = q->freed;
+    *part = ls_sqlite_run_part(r, seq - r->job, 1);
+    int rc = ls_sqlite_run_cut(tx, q, r, seq - r->job, 1);
+    if (rc == 0)
+        rc = ls_sqlite_hall_name(tx, q, part);
+    if (part->state == LADE_STATE_READY)
+        part->rank = ls_sqlite_run_rank(part);
+    if (rc == 0)
+        rc = ls_sqlite_run_add(tx, q, part);
+    q->freed = freed; /* none ended */
+    LB_FAULT("sqlite.hall.part");
+    return rc;
+}
+
+/* The jobs of r, one by one; *left of them at most. */
 static int part_run(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sqlite_run *r,
                     int64_t *left)
 {
     int rc = 0;
-    int64_t freed = q->freed;
     while (rc == 0 && r->n > 0 && *left > 0) {
-        struct ls_sqlite_run part = ls_sqlite_run_part(r, 0, 1);
-        rc = ls_sqlite_run_cut(tx, q, r, 0, 1);
-        if (rc == 0)
-            rc = ls_sqlite_hall_name(tx, q, &part);
-        if (part.state == LADE_STATE_READY)
-            part.rank = ls_sqlite_run_rank(&part);
-        if (rc == 0)
-            rc = ls_sqlite_run_add(tx, q, &part);
+        struct ls_sqlite_run part;
+        rc = part_one(tx, q, r, r->job, &part);
         *r = ls_sqlite_run_part(r, 1, r->n - 1);
         --*left;
-        LB_FAULT("sqlite.hall.part");
     }
-    q->freed = freed; /* none ended */
+    return rc;
+}
+
+int ls_sqlite_hall_leave(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                         struct ls_sqlite_run *r, int64_t seq)
+{
+    struct ls_sqlite_run part;
+    if (r->key != LS_SQLITE_COMPANY)
+        return 0;
+    tx->quiet++;
+    int rc = part_one(tx, q, r, seq, &part);
+    tx->quiet--;
+    *r = part;
     return rc;
 }
 

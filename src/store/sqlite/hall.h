@@ -79,6 +79,9 @@ void ls_sqlite_hall_count(struct ls_sqlite_queue *q, int64_t state, int64_t n);
 /* One job that was cut gets the key that its envelope tells; nothing when it was in no company. */
 LADE_CHECKED int ls_sqlite_hall_name(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
                                      struct ls_sqlite_run *part);
+/* Job seq of the run leaves company, in its state, and *r is it alone; nothing when the run is in none. */
+LADE_CHECKED int ls_sqlite_hall_leave(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                                      struct ls_sqlite_run *r, int64_t seq);
 /* From now on every job of a key stands by itself; takes part the hall before they serve. */
 void ls_sqlite_hall_close(struct ls_sqlite_queue *q, int64_t calm_ms);
 /* Ready and active jobs of company get their keys, at most LS_SQLITE_HALL_PART. LADE_MORE when there may be others. */
