@@ -120,6 +120,16 @@ static void schedules_of_two_namespaces_are_apart(void **state)
     assert_string_equal(json_text_at(o, "state"), "active");
     json_decref(o);
     assert_int_equal(total_of("total_completed"), 0);
+    /* and now this one's leader, while that of the other leads still */
+    struct ts_proc q = {0};
+    START(&p, "work", "-n", "other", "--kind", "tick", "--exec", "true", "--quiet");
+    RUN(&r, "schedule", "set", "--id", "tick", "--every", "1s", "--limit", "1", "--kind", "tick");
+    assert_code(&r, 0);
+    START(&q, "work", "--kind", "tick", "--exec", "true", "--quiet");
+    assert_true(TS_UNTIL(CLI_RUN_DEADLINE, total_of("total_completed") == 1));
+    assert_int_equal(completed_in("other"), 1);
+    assert_int_equal(end_lade(&q), 0);
+    assert_int_equal(end_lade(&p), 0);
     run_free(&r);
 }
 

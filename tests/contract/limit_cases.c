@@ -287,6 +287,61 @@ static void a_freed_slot_wakes_an_idle_worker(void **state)
     assert_string_equal((ct_take("w", "q", 9), ct_got()), "a2");
 }
 
+/* C-079: what came above the rate waits for its turn; when the bucket is full again nothing is owed, and nobody waits. */
+static void a_burst_above_the_rate_leaves_no_debt(void **state)
+{
+    (void)state;
+    KY_NEEDS_KEYS();
+    struct lq_limit l = {.count = 10, .period_ms = 10 * CT_SOON, .burst = 10};
+    size_t n = 0;
+    ct_join("w", "q");
+    EXPECT(0, lq_limit_set(ct.s, "q", LADE_LIMIT_QUEUE, lb_slice_str(""), &l, &ct.err));
+    ct_add_many("q", "burst", 30);
+    for (int k = 0; n < 30 && k < 1000; k++) {
+        size_t got = ct_take("w", "q", 40);
+        n += got;
+        if (got == 0) {
+            assert_true(ct.got.next_due_ms > 0); /* it tells when, or nobody would ask again */
+            ct_step(LB_MAX(ct.got.next_due_ms - ct.got.now_ms, 1));
+        }
+    }
+    assert_int_equal(n, 30);
+    ct_step(10 * CT_SOON + 1);
+    for (int round = 0; round < 5; round++) { /* half of the rate */
+        ct_add_many("q", ct_format("calm%d-", round), 5);
+        assert_int_equal(ct_take("w", "q", 40), 5);
+        ct_step(10 * CT_SOON);
+    }
+    assert_int_equal(ct_info("q").held, 0);
+}
+
+/* C-069: windows of rates and the pauses of keys are times, too, and outlive the process. */
+static void rates_and_pauses_outlive_every_handle(void **state)
+{
+    (void)state;
+    KY_NEEDS_KEYS();
+    ct_join("w", "q");
+    ky_limit("q", "A", (struct lq_limit){.count = 1, .period_ms = CT_HOUR, .burst = 1});
+    ky_add("q", "a1:A a2:A b1:B b2:B c1:C");
+    ky_pause("q", "B", true);
+    assert_string_equal((ct_take("w", "q", 1), ct_got()), "a1");
+    struct lq_leased j = ct_take_one("w", "q");
+    struct lq_settle it = ct_settling("q", &j, LQ_TO_THROTTLED);
+    it.delay_ms = CT_HOUR;
+    assert_int_equal(ct_settle_one(it), LADE_DONE);
+    const char *before = ky_show("q");
+    assert_int_equal(ct_take("w", "q", 9), 0);
+    int64_t next = ct.got.next_due_ms;
+    struct lq_store *keeper = ct.ops->caps & LQ_CAP_PROCESSES ? NULL : ct_open();
+    lq_store_close(ct.s);
+    ct.s = ct_open();
+    lq_store_close(keeper);
+    assert_string_equal(ky_show("q"), before);
+    ct_join("v", "q");
+    assert_int_equal(ct_take("v", "q", 9), 0);
+    assert_int_equal(ct.got.next_due_ms, next);
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(a_key_runs_no_more_than_its_concurrency),
     CT_TEST(each_way_out_frees_the_slot),
@@ -312,6 +367,8 @@ static const struct CMUnitTest tests[] = {
     KY_TEST_DRESSED(a_key_starts_no_more_than_its_rate),
     KY_TEST_DRESSED(a_queue_starts_no_more_than_its_rate),
     KY_TEST_DRESSED(a_freed_slot_wakes_an_idle_worker),
+    CT_TEST(a_burst_above_the_rate_leaves_no_debt),
+    CT_TEST(rates_and_pauses_outlive_every_handle),
 };
 
 CT_GROUP(ct_limit_group, tests);

@@ -371,11 +371,15 @@ static void c044_value_over_the_servers_limit_is_an_error_not_a_loop(void **stat
     assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), 20);
 }
 
-/* At half of the lease a worker that waits for work renews, and that is all. (chronos 39) */
+/* At half of the lease a worker that waits for work renews, and that is all; also when one of its queues is paused and full. (chronos 39) */
 static void idle_worker_renews_and_asks_for_nothing_else(void **state)
 {
     struct ts_fix *f = *state;
-    struct ts_worker_args args = {.name = "idle", .lease_ms = 2000, .sweep_ms = 1};
+    struct ts_worker_args args = {
+        .name = "idle", .queues = "default,held", .lease_ms = 2000, .sweep_ms = 1};
+    assert_int_equal(lade_queue_pause(f->q, "held", NULL), 0);
+    for (int i = 0; i < 10; i++)
+        ts_rig_enqueue(&f->r, f->q, &(lade_job_spec){.kind = "ok", .queue = "held"}, NULL);
     ts_rig_worker(&f->r, &f->a, &args);
     assert_true(ts_rig_wait_worker(f->q, "idle", TS_SOON));
     wait_until_idle(f);

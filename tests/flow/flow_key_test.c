@@ -45,6 +45,21 @@ static lade_outcome count(lade_job *job, void *ctx)
     return LADE_OK;
 }
 
+static lade_outcome done(lade_job *job, void *ctx)
+{
+    (void)job;
+    (void)ctx;
+    seen.runs++;
+    return LADE_OK;
+}
+
+static lade_outcome wait_for_gate(lade_job *job, void *gate)
+{
+    while (access(gate, F_OK) != 0 && !lade_job_cancelled(job))
+        ts_nap_ms(2);
+    return LADE_OK;
+}
+
 static void run_until_quiet(struct ts_fix *f, lade_handler handler, int concurrency)
 {
     ts_local_open(&f->local, &f->r, f->q, &(lade_worker_config){.concurrency = concurrency});
@@ -155,6 +170,34 @@ static void a_throttled_worker_stops_at_once(void **state)
     assert_sound(f);
 }
 
+/* C-078: one that never returns holds its slot; the others are taken at the rate all the same. */
+static void a_handler_that_does_not_end_leaves_the_rate_to_the_others(void **state)
+{
+    struct ts_fix *f = *state;
+    char id[24];
+    reset_seen();
+    limit(f, LADE_LIMIT_QUEUE, "", (lade_limit){.rate = {100, LADE_SECOND, 1}});
+    lade_job_spec stuck = ts_fix_gated(f, "stuck", "stuck");
+    assert_int_equal(lade_enqueue(f->q, &stuck, NULL, NULL), 0);
+    ts_local_open(&f->local, &f->r, f->q, &(lade_worker_config){.concurrency = 8});
+    assert_int_equal(lade_worker_handle(f->local.w, "stuck", wait_for_gate, f->gate), 0);
+    assert_int_equal(lade_worker_handle(f->local.w, "job", done, NULL), 0);
+    ts_local_run(&f->local);
+    assert_true(ts_fix_wait_state(f, "stuck", LADE_STATE_ACTIVE));
+    int64_t start = lb_clock_mono();
+    for (int i = 0; i < 50; i++) {
+        (void)snprintf(id, sizeof(id), "u%d", i);
+        enqueue(f, id, NULL);
+    }
+    assert_true(TS_UNTIL(TS_SOON, seen.runs == 50));
+    assert_true(lb_clock_mono() - start >= 48 * LADE_SECOND / 100); /* no faster than the rate */
+    assert_int_equal(ts_rig_state(f->q, "stuck"), LADE_STATE_ACTIVE);
+    ts_fix_open_gate(f);
+    assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
+    assert_int_equal(ts_local_stop(&f->local), 0);
+    assert_sound(f);
+}
+
 /* chasqui 53: bad limits are refused with the field and the rule, and nothing is written. */
 static void a_bad_limit_is_refused_by_field_and_rule(void **state)
 {
@@ -209,14 +252,6 @@ static void *produce(void *arg)
     return NULL;
 }
 
-static lade_outcome done(lade_job *job, void *ctx)
-{
-    (void)job;
-    (void)ctx;
-    seen.runs++;
-    return LADE_OK;
-}
-
 static void no_job_stays_parked_when_enqueues_and_ends_collide(void **state)
 {
     struct ts_fix *f = *state;
@@ -243,6 +278,7 @@ int main(int argc, char **argv)
         TS_TEST(a_key_limit_holds_over_more_slots_and_the_handler_sees_the_key),
         TS_TEST(a_rate_limited_job_waits_with_its_key_and_spends_no_attempt),
         TS_TEST(a_throttled_worker_stops_at_once),
+        TS_TEST(a_handler_that_does_not_end_leaves_the_rate_to_the_others),
         TS_TEST(a_bad_limit_is_refused_by_field_and_rule),
         TS_TEST(no_job_stays_parked_when_enqueues_and_ends_collide),
     };

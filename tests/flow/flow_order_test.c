@@ -234,28 +234,61 @@ static void pause_stops_a_queue_at_once_and_no_other(void **state)
     assert_true(TS_UNTIL(TS_SOON, count_seen() == 200));
 }
 
-/* C-071: jobs that fall due in a paused queue are ready when it is resumed, in their order. (chronos 39) */
-static void c071_jobs_fall_due_while_their_queue_is_paused(void **state)
+/* Fall due while nothing of the queue may run, and are taken in their order once it may. */
+static void fall_due_while_held(struct ts_fix *f, void (*hold)(struct ts_fix *f, bool on))
 {
-    struct ts_fix *f = *state;
+    char id[24];
+    hold(f, true);
     reset_seen(0);
-    assert_int_equal(lade_queue_pause(f->q, "default", NULL), 0);
-    open_worker(f, &(lade_worker_config){.concurrency = 1});
-    ts_local_run(&f->local);
     for (int i = 0; i < 20; i++) {
-        char id[24];
         (void)snprintf(id, sizeof(id), "d%02d", i);
         enqueue(f, "default", id, (lade_job_spec){.in = NS(20 + 5 * i), .priority = i % 2});
     }
     assert_true(TS_UNTIL(TS_SOON, ts_rig_count(f->q, LADE_STATE_READY) == 20));
     assert_int_equal(count_seen(), 0);
-    assert_int_equal(lade_queue_resume(f->q, "default", NULL), 0);
+    hold(f, false);
     assert_true(TS_UNTIL(TS_SOON, count_seen() == 20));
     for (int i = 0; i < 20; i++) {
-        char id[24];
         (void)snprintf(id, sizeof(id), "d%02d", i < 10 ? 2 * i + 1 : 2 * (i - 10));
         assert_string_equal(seen.id[i], id);
     }
+}
+
+static void pause_default(struct ts_fix *f, bool on)
+{
+    assert_int_equal(
+        on ? lade_queue_pause(f->q, "default", NULL) : lade_queue_resume(f->q, "default", NULL), 0);
+}
+
+/* C-071: jobs that fall due in a paused queue are ready when it is resumed, in their order. (chronos 39) */
+static void c071_jobs_fall_due_while_their_queue_is_paused(void **state)
+{
+    struct ts_fix *f = *state;
+    open_worker(f, &(lade_worker_config){.concurrency = 1});
+    ts_local_run(&f->local);
+    fall_due_while_held(f, pause_default);
+}
+
+/* On: one an hour, and that one has run. */
+static void limit_default(struct ts_fix *f, bool on)
+{
+    lade_limit l = {.rate = {on ? 1 : 0, on ? LADE_HOUR : 0, on ? 1 : 0}};
+    assert_int_equal(lade_limit_set(f->q, "default", LADE_LIMIT_QUEUE, (lade_bytes){0}, &l, NULL),
+                     0);
+    if (!on)
+        return;
+    enqueue(f, "default", "first", (lade_job_spec){0});
+    assert_true(ts_fix_wait_state(f, "first", LADE_STATE_COMPLETED));
+}
+
+/* C-071: the same where a rate holds the queue. */
+static void c071_jobs_fall_due_while_their_queue_is_rate_limited(void **state)
+{
+    struct ts_fix *f = *state;
+    reset_seen(0);
+    open_worker(f, &(lade_worker_config){.concurrency = 1});
+    ts_local_run(&f->local);
+    fall_due_while_held(f, limit_default);
 }
 
 /* Slow jobs spread: a second worker that is idle gets its share although the first was there before it. (chasqui 25) */
@@ -503,6 +536,7 @@ int main(int argc, char **argv)
         TS_TEST(weighted_order_starves_no_queue_and_follows_the_weights),
         TS_TEST(pause_stops_a_queue_at_once_and_no_other),
         TS_TEST(c071_jobs_fall_due_while_their_queue_is_paused),
+        TS_TEST(c071_jobs_fall_due_while_their_queue_is_rate_limited),
         TS_TEST(prefetch_leaves_slow_jobs_to_an_idle_worker),
         TS_TEST(fast_jobs_are_prefetched),
         TS_TEST(drain_waits_for_scheduled_jobs_and_ends_by_itself),
