@@ -30,7 +30,9 @@
 /* For a dial that did not come about. */
 static int fail_dial(lade_err *err, const char *server, const char *why)
 {
-    return lb_fail(err, LADE_EUNAVAILABLE, WHERE, "%s cannot be reached: %s", server, why);
+    return lb_fail(err, LADE_EUNAVAILABLE, WHERE,
+                   "%s cannot be reached: %s: is the server running, and the URL right?", server,
+                   why);
 }
 
 static int fail_dial_errno(lade_err *err, const char *server, int errnum)

@@ -47,11 +47,11 @@ int srig_teardown(void **state);
 #define WANT(expected, call) srig_want((expected), (call), #call, __FILE__, __LINE__)
 void srig_want(int expected, int rc, const char *call, const char *file, int line);
 
-/* Repeats a call while the connection still pauses after failures, for 10 s at most. */
+/* Repeats a call while the connection still pauses after failures, for a minute at most. */
 #define AGAIN(call)                                                    \
     __extension__({                                                    \
         int rc_;                                                       \
-        int64_t end_ = lb_deadline_in(10 * LADE_SECOND);               \
+        int64_t end_ = lb_deadline_in(LADE_MINUTE);                    \
         do {                                                           \
             rc_ = (call);                                              \
         } while (rc_ == -LADE_EUNAVAILABLE && lb_clock_mono() < end_); \
