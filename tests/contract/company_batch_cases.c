@@ -313,15 +313,21 @@ static void who_begins_alone_keeps_its_key(void **state)
     assert_string_equal(ky_show("q"), "A 1/0/0, B 0/1/0");
 }
 
+/* The first of block 1 is taken, and comes again in an hour. */
+static void put_off_first(enum lq_to to)
+{
+    assert_string_equal(take("q", 1), "10");
+    struct lq_settle it = ct_settling("q", &ct.got.job[0], to);
+    it.delay_ms = CT_HOUR;
+    assert_int_equal(ct_settle_one(it), LADE_DONE);
+}
+
 static void a_throttled_job_of_a_batch_holds_its_key(void **state)
 {
     (void)state;
     ct_join("w", "q");
     add("q", 1, "ABAB");
-    assert_string_equal(take("q", 1), "10");
-    struct lq_settle it = ct_settling("q", &ct.got.job[0], LQ_TO_THROTTLED);
-    it.delay_ms = CT_HOUR;
-    assert_int_equal(ct_settle_one(it), LADE_DONE);
+    put_off_first(LQ_TO_THROTTLED);
     assert_string_equal(ky_sorted(take("q", 9)), "11 13");
     assert_string_equal(ky_show("q"), "A 2/0/0 paused, B 0/2/0");
     ky_pause("q", "A", false);
@@ -416,10 +422,7 @@ static void a_retry_that_waits_is_counted_beside_batches(void **state)
     (void)state;
     ct_join("w", "q");
     add("q", 1, "ABA");
-    assert_string_equal(take("q", 1), "10");
-    struct lq_settle it = ct_settling("q", &ct.got.job[0], LQ_TO_RETRYING);
-    it.delay_ms = CT_HOUR;
-    assert_int_equal(ct_settle_one(it), LADE_DONE);
+    put_off_first(LQ_TO_RETRYING);
     add("q", 2, "AB");
     assert_int_equal(ct_take("w", "q", 9), 4);
     settle_all("q", LQ_TO_COMPLETED);

@@ -57,6 +57,19 @@ static void results_of_a_batch_are_kept_each_with_its_job(void **state)
     }
 }
 
+/* Puts a pack of n jobs and takes it; each shall be completed. */
+static void take_pack(size_t n, struct lq_settle *it, struct lb_slice *id)
+{
+    static const char *const kind[] = {"mail", "mail"};
+    ct_join("w", "q");
+    ct_add_pack(n, kind);
+    assert_int_equal(ct_take("w", "q", n), n);
+    for (size_t i = 0; i < n; i++) {
+        it[i] = ct_settling("q", &ct.got.job[i], LQ_TO_COMPLETED);
+        id[i] = lb_slice_str(ct_pack_id(i));
+    }
+}
+
 /* chasqui 49 */
 static void results_of_a_pack_stay_with_its_jobs(void **state)
 {
@@ -64,19 +77,14 @@ static void results_of_a_pack_stay_with_its_jobs(void **state)
 
     enum { N = 60 };
 
-    static const char *const kind[] = {"mail", "mail"};
     struct lq_settle it[N];
     struct lb_slice id[N];
     struct lq_result got[N];
     size_t n = 0;
-    ct_join("w", "q");
-    ct_add_pack(N, kind);
-    assert_int_equal(ct_take("w", "q", N), N);
+    take_pack(N, it, id);
     for (size_t i = 0; i < N; i++) {
-        it[i] = ct_settling("q", &ct.got.job[i], LQ_TO_COMPLETED);
         if (i % 5 != 4)
             it[i].result = lb_slice(ct_format("r%zu\n", i), i % 7 + 1);
-        id[i] = lb_slice_str(ct_pack_id(i));
     }
     it[7].fence += 1000000;                                          /* not ours */
     assert_int_equal(ct_begin("w", "q", &ct.got.job[9]), LADE_DONE); /* has a record of its own */
@@ -243,19 +251,14 @@ static void kept_results_of_a_pack_are_of_their_jobs(void **state)
 
     enum { N = 40 };
 
-    static const char *const kind[] = {"mail", "mail"};
     struct lq_settle it[N];
     struct lb_slice id[N];
     struct lq_result got[N];
     size_t n = 0;
-    ct_join("w", "q");
-    ct_add_pack(N, kind);
-    assert_int_equal(ct_take("w", "q", N), N);
+    take_pack(N, it, id);
     for (size_t i = 0; i < N; i++) {
-        it[i] = ct_settling("q", &ct.got.job[i], LQ_TO_COMPLETED);
         it[i].result = lb_slice_str(ct_format("r%zu", i));
         it[i].result_ttl_ms = i % 4 == 1 ? CT_HOUR : 0;
-        id[i] = lb_slice_str(ct_pack_id(i));
     }
     EXPECT(0, lq_settle_take(ct.s, it, N, NULL, NULL, &ct.err));
     EXPECT(0, ct.s->ops->results(ct.s, "q", id, N, &ct.arena, got, &ct.err));

@@ -162,6 +162,20 @@ static int count_queue(const char *name, int from, int n)
     return found;
 }
 
+/* A worker that takes nothing ahead, until n jobs were seen. */
+static void run_weighted(struct ts_fix *f, const lade_worker_queue *queues, size_t n_queues,
+                         int concurrency, int n)
+{
+    open_worker(f, &(lade_worker_config){.concurrency = concurrency,
+                                         .queues = queues,
+                                         .n_queues = n_queues,
+                                         .order = LADE_ORDER_WEIGHTED,
+                                         .prefetch_max = -1});
+    ts_local_run(&f->local);
+    assert_true(TS_UNTIL(TS_SOON, count_seen() >= n));
+    assert_int_equal(ts_local_stop(&f->local), 0);
+}
+
 /* chronos 35, 36: exact in every window as long as the sum of the weights, wherever it begins; names and ties decide nothing by chance. */
 static void weights_between_queues_are_exact_in_every_window(void **state)
 {
@@ -172,14 +186,7 @@ static void weights_between_queues_are_exact_in_every_window(void **state)
     enqueue_n(f, "middle", "middle", 200);
     lade_worker_queue queues[] = {
         {.name = "heavy", .weight = 4}, {.name = "light"}, {.name = "middle", .weight = 2}};
-    open_worker(f, &(lade_worker_config){.concurrency = 1,
-                                         .queues = queues,
-                                         .n_queues = 3,
-                                         .order = LADE_ORDER_WEIGHTED,
-                                         .prefetch_max = -1});
-    ts_local_run(&f->local);
-    assert_true(TS_UNTIL(TS_SOON, count_seen() >= 150));
-    assert_int_equal(ts_local_stop(&f->local), 0);
+    run_weighted(f, queues, 3, 1, 150);
     for (int from = 0; from + 7 <= 150; from++) {
         assert_int_equal(count_queue("heavy", from, 7), 4);
         assert_int_equal(count_queue("middle", from, 7), 2);
@@ -196,14 +203,7 @@ static void weighted_order_starves_no_queue_and_follows_the_weights(void **state
     enqueue_n(f, "light", "light", 500);
     lade_worker_queue queues[] = {{.name = "heavy", .weight = 4000000000},
                                   {.name = "light", .weight = 1000000000}};
-    open_worker(f, &(lade_worker_config){.concurrency = 2,
-                                         .queues = queues,
-                                         .n_queues = 2,
-                                         .order = LADE_ORDER_WEIGHTED,
-                                         .prefetch_max = -1});
-    ts_local_run(&f->local);
-    assert_true(TS_UNTIL(TS_SOON, count_seen() >= 400));
-    assert_int_equal(ts_local_stop(&f->local), 0);
+    run_weighted(f, queues, 2, 2, 400);
     int light = count_queue("light", 0, 400);
     print_message("weights 4:1 gave %d:%d of 400\n", 400 - light, light);
     assert_in_range(light, 50, 110); /* 80 expected; takes of two and of one */

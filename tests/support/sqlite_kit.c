@@ -79,19 +79,20 @@ void sk_put(struct lq_store *s, const char *prefix, size_t n)
 }
 
 static const char *const lane = "q";
+const struct lq_lanes sk_lanes = {&lane, 1};
 
 int sk_try_join(struct lq_store *s, const char *worker, int64_t lease_ms)
 {
     size_t n_stop;
     struct lq_beat beat = {
-        .worker = worker, .name = worker, .lanes = {&lane, 1}, .lease_ms = lease_ms, .first = true};
+        .worker = worker, .name = worker, .lanes = sk_lanes, .lease_ms = lease_ms, .first = true};
     return lq_renew(s, &beat, NULL, 0, &n_stop, &sk.err);
 }
 
 int sk_try_work(struct lq_store *s, const char *worker, size_t max, enum lq_to to)
 {
     struct lq_leased_vec out = {0};
-    struct lq_take take = {.worker = worker, .lanes = {&lane, 1}, .max = max};
+    struct lq_take take = {.worker = worker, .lanes = sk_lanes, .max = max};
     lb_arena_init(&out.arena);
     int rc = lq_settle_take(s, NULL, 0, &take, &out, &sk.err);
     struct lq_settle *it = calloc(out.n + 1, sizeof(*it));
@@ -132,6 +133,21 @@ size_t sk_check(struct lq_store *s)
     if (rc != 0)
         fail_msg("check: %s", sk.err.text);
     return n;
+}
+
+void sk_change_in_turn(void (*change)(struct lq_store *s), int n, int check_each)
+{
+    struct lq_store *s[3] = {sk_open(), sk_open(), sk_open()};
+    assert_int_equal(sk_try_join(s[0], "w", 3600000), 0);
+    sk_put(s[0], "first", 1);
+    for (int i = 0; i < n; i++) {
+        change(s[sk_draw(3)]);
+        if (i % check_each == 0)
+            assert_int_equal(sk_check(s[0]), 0);
+    }
+    assert_int_equal(sk_check(s[1]), 0);
+    for (int i = 0; i < 3; i++)
+        lq_store_close(s[i]);
 }
 
 static sqlite3 *open_file(void)

@@ -51,6 +51,12 @@ int sk_try_join(struct lq_store *s, const char *worker, int64_t lease_ms);
 /* Takes up to max jobs of "q" and settles them; how many, or a failure. */
 int sk_try_work(struct lq_store *s, const char *worker, size_t max, enum lq_to to);
 uint64_t sk_count(struct lq_store *s, enum lade_state state);
+/* The queue "q" alone. */
+extern const struct lq_lanes sk_lanes;
+
+/* Three handles on the file make changes in turn, n in all, behind one job that is put; a check each so many. */
+void sk_change_in_turn(void (*change)(struct lq_store *s), int n, int check_each);
+
 /* How many findings the store's own check has; each is printed. */
 size_t sk_check(struct lq_store *s);
 

@@ -52,8 +52,7 @@ static int wait_in_child(const char *worker)
     if (sk_try_open(&s) != 0 || sk_try_join(s, worker, 60000) != 0 || look(s, worker, &lane) != 0)
         return 1;
     board->ready++;
-    int rc = s->ops->wait(s, worker, (struct lq_lanes){&lane, 1}, lb_deadline_in(20 * LADE_SECOND),
-                          &sk.err);
+    int rc = s->ops->wait(s, worker, sk_lanes, lb_deadline_in(20 * LADE_SECOND), &sk.err);
     board->woken += rc == 0;
     int got = sk_try_work(s, worker, 1, LQ_TO_COMPLETED);
     while (!board->finish)
@@ -125,9 +124,7 @@ static void wake_disturbs_nobody_but_its_worker(void **state)
     assert_int_equal(sk_try_join(s, "w", 60000), 0);
     assert_int_equal(look(s, "w", &lane), 0);
     s->ops->wake(s, "w");
-    assert_int_equal(s->ops->wait(s, "w", (struct lq_lanes){&lane, 1},
-                                  lb_deadline_in(20 * LADE_SECOND), &sk.err),
-                     0);
+    assert_int_equal(s->ops->wait(s, "w", sk_lanes, lb_deadline_in(20 * LADE_SECOND), &sk.err), 0);
     assert_int_equal(board->woken, 0);
     sk_put(s, "a", 1); /* the other one still hears */
     board->finish = true;
@@ -164,9 +161,7 @@ static void a_ring_between_the_look_and_the_wait_is_not_lost(void **state)
     assert_int_equal(sk_try_join(a, "w", 60000), 0);
     assert_int_equal(look(a, "w", &lane), 0);
     sk_put(b, "a", 1);
-    assert_int_equal(a->ops->wait(a, "w", (struct lq_lanes){&lane, 1},
-                                  lb_deadline_in(20 * LADE_SECOND), &sk.err),
-                     0);
+    assert_int_equal(a->ops->wait(a, "w", sk_lanes, lb_deadline_in(20 * LADE_SECOND), &sk.err), 0);
     lq_store_close(a);
     lq_store_close(b);
 }
@@ -245,9 +240,7 @@ static void a_worker_without_a_seat_returns_early_from_its_wait(void **state)
         assert_int_equal(sk_try_join(s, name, 60000), 0);
         assert_int_equal(look(s, name, &lane), 0);
     }
-    assert_int_equal(s->ops->wait(s, name, (struct lq_lanes){&lane, 1},
-                                  lb_deadline_in(20 * LADE_SECOND), &sk.err),
-                     0);
+    assert_int_equal(s->ops->wait(s, name, sk_lanes, lb_deadline_in(20 * LADE_SECOND), &sk.err), 0);
     lq_store_close(s);
 }
 

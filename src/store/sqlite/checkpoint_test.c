@@ -231,14 +231,13 @@ static void the_log_is_folded_back_without_a_commit_after_the_reader_ends(void *
     (void)state;
     size_t n = 0;
     int64_t next = 0;
-    static const char *const lane = "q";
     struct lq_store *s = sk_open();
     sqlite3 *reader = open_reader();
     put_large(s);
     read_on(reader);
     put_until(s, LIMIT + (4 << 20));
     stop_reading(reader);
-    assert_int_equal(s->ops->promote(s, (struct lq_lanes){&lane, 1}, 10, &n, &next, &sk.err), 0);
+    assert_int_equal(s->ops->promote(s, sk_lanes, 10, &n, &next, &sk.err), 0);
     assert_int_equal(ls_sqlite_of(s)->writer.db.log_pages, 0);
     assert_int_equal(sk_try_join(s, "w", 60000), 0); /* the next commit, a small one, starts over */
     assert_true(sk_size("-wal") <= LIMIT);

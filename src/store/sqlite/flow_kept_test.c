@@ -138,7 +138,7 @@ static void change_something(struct lq_store *s)
         break;
     case 5:
         assert_true(s->ops->purge(s, lane, LADE_STATE_RETRYING, 3, &n, &sk.err) >= 0);
-        assert_int_equal(s->ops->promote(s, (struct lq_lanes){&lane, 1}, 3, &n, &next, &sk.err), 0);
+        assert_int_equal(s->ops->promote(s, sk_lanes, 3, &n, &next, &sk.err), 0);
         break;
     default:
         work(s);
@@ -171,16 +171,7 @@ static void flows_kept_are_what_the_file_says(void **state)
 static void handles_that_move_flows_in_turn_see_each_others_steps(void **state)
 {
     (void)state;
-    struct lq_store *s[3] = {sk_open(), sk_open(), sk_open()};
-    assert_int_equal(sk_try_join(s[0], "w", 3600000), 0);
-    for (int i = 0; i < 600; i++) {
-        change_something(s[sk_draw(3)]);
-        if (i % 40 == 0)
-            assert_int_equal(sk_check(s[0]), 0);
-    }
-    assert_int_equal(sk_check(s[1]), 0);
-    for (int i = 0; i < 3; i++)
-        lq_store_close(s[i]);
+    sk_change_in_turn(change_something, 600, 40);
 }
 
 /* A long body. */

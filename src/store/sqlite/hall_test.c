@@ -7,7 +7,6 @@
 #include "support/sqlite_kit.h"
 
 static const char *const lane = "q";
-static const struct lq_lanes lanes = {&lane, 1};
 
 static void put_to(struct lq_store *s, const char *queue, const char *id, const char *key,
                    int level)
@@ -135,7 +134,7 @@ static void lift_limits(struct lq_store *s)
 static void trim(struct lq_store *s)
 {
     size_t n = 0;
-    assert_true(s->ops->trim(s, lanes, 100, &n, &sk.err) >= 0);
+    assert_true(s->ops->trim(s, sk_lanes, 100, &n, &sk.err) >= 0);
 }
 
 static int64_t steps;
@@ -165,7 +164,7 @@ static void a_random_history_stays_sound(void **state)
             (void)snprintf(key, sizeof(key), "K%u", sk_draw(4) ? sk_draw(5) : 0);
             put(one, id, key, sk_draw(5) ? 4 : (int)sk_draw(9));
         } else if (what < 80) {
-            struct lq_take take = {.worker = "w", .lanes = lanes, .max = 1 + sk_draw(20)};
+            struct lq_take take = {.worker = "w", .lanes = sk_lanes, .max = 1 + sk_draw(20)};
             struct lq_leased_vec out = {0};
             assert_true(lq_settle_take(one, NULL, 0, &take, &out, &sk.err) >= 0);
             for (size_t i = 0; i < out.n; i++) {

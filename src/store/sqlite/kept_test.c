@@ -2,7 +2,6 @@
 #include "support/sqlite_kit.h"
 
 static const char *const lane = "q";
-static const struct lq_lanes lanes = {&lane, 1};
 
 static void assert_run_is_in_file(sqlite3 *h, const struct ls_sqlite_run *r)
 {
@@ -64,10 +63,10 @@ static void change_something(struct lq_store *s)
         assert_true(s->ops->redrive(s, lane, 3, &n, &sk.err) >= 0);
         break;
     case 2:
-        assert_int_equal(s->ops->promote(s, lanes, 3, &n, &next, &sk.err), 0);
+        assert_int_equal(s->ops->promote(s, sk_lanes, 3, &n, &next, &sk.err), 0);
         break;
     case 3:
-        assert_true(s->ops->trim(s, lanes, 3, &n, &sk.err) >= 0);
+        assert_true(s->ops->trim(s, sk_lanes, 3, &n, &sk.err) >= 0);
         break;
     case 4:
         assert_int_equal(s->ops->pause(s, lane, true, &sk.err), 0);
@@ -106,17 +105,7 @@ static void what_is_kept_is_what_the_file_says(void **state)
 static void handles_that_write_in_turn_see_each_others_changes(void **state)
 {
     (void)state;
-    struct lq_store *s[3] = {sk_open(), sk_open(), sk_open()};
-    assert_int_equal(sk_try_join(s[0], "w", 3600000), 0);
-    sk_put(s[0], "first", 1);
-    for (int i = 0; i < 1500; i++) {
-        change_something(s[sk_draw(3)]);
-        if (i % 100 == 0)
-            assert_int_equal(sk_check(s[0]), 0);
-    }
-    assert_int_equal(sk_check(s[1]), 0);
-    for (int i = 0; i < 3; i++)
-        lq_store_close(s[i]);
+    sk_change_in_turn(change_something, 1500, 100);
 }
 
 static void a_pause_by_another_handle_stops_the_next_take(void **state)
@@ -142,7 +131,7 @@ static void a_worker_that_another_handle_ends_takes_nothing(void **state)
     assert_int_equal(sk_try_join(a, "w", 3600000), 0);
     sk_put(a, "j", 3);
     assert_int_equal(sk_try_work(a, "w", 1, LQ_TO_COMPLETED), 1);
-    assert_int_equal(b->ops->leave(b, "w", lanes, &sk.err), 0);
+    assert_int_equal(b->ops->leave(b, "w", sk_lanes, &sk.err), 0);
     assert_int_equal(sk_try_work(a, "w", 1, LQ_TO_COMPLETED), LADE_STALE);
     lq_store_close(b);
     lq_store_close(a);
@@ -155,7 +144,7 @@ static void a_worker_that_leaves_by_the_same_handle_takes_nothing(void **state)
     assert_int_equal(sk_try_join(s, "w", 3600000), 0);
     sk_put(s, "j", 3);
     assert_int_equal(sk_try_work(s, "w", 1, LQ_TO_COMPLETED), 1);
-    assert_int_equal(s->ops->leave(s, "w", lanes, &sk.err), 0);
+    assert_int_equal(s->ops->leave(s, "w", sk_lanes, &sk.err), 0);
     assert_int_equal(sk_try_work(s, "w", 1, LQ_TO_COMPLETED), LADE_STALE);
     lq_store_close(s);
 }

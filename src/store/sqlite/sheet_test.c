@@ -9,7 +9,7 @@ static const char *const lane = "q";
 static void complete(struct lq_store *s, const char *prefix, size_t n, size_t bytes, size_t none)
 {
     struct lq_leased_vec out = {0};
-    struct lq_take take = {.worker = "w", .lanes = {&lane, 1}, .max = n};
+    struct lq_take take = {.worker = "w", .lanes = sk_lanes, .max = n};
     struct lq_settle *it = calloc(n, sizeof(*it));
     char *text = malloc(n * (bytes + 1));
     assert_non_null(it);

@@ -201,7 +201,6 @@ static void ignore_finding(void *ctx, const char *queue, const char *text)
 }
 
 static const char *const lane = "q";
-static const struct lq_lanes lanes = {&lane, 1};
 
 static void call_put_and_settle(struct lq_store *s)
 {
@@ -228,10 +227,10 @@ static void call_put_and_settle(struct lq_store *s)
 static void call_leases(struct lq_store *s)
 {
     const struct lq_store_ops *o = s->ops;
-    struct lq_beat beat = {.worker = "w", .name = "w", .lanes = lanes, .lease_ms = 60000};
+    struct lq_beat beat = {.worker = "w", .name = "w", .lanes = sk_lanes, .lease_ms = 60000};
     struct lq_stop stop[4];
     struct lq_leased_vec got = {0};
-    struct lq_take take = {.worker = "w", .lanes = lanes, .max = 3, .register_idle = true};
+    struct lq_take take = {.worker = "w", .lanes = sk_lanes, .max = 3, .register_idle = true};
     size_t n;
     int64_t next;
     lb_arena_init(&got.arena);
@@ -245,9 +244,9 @@ static void call_leases(struct lq_store *s)
     struct lb_slice id = lb_slice_of(got.job[0].id);
     int outcome;
     CALL(s, 0, o->act(s, lane, LADE_JOB_CANCEL, &id, 1, &outcome, &sk.err));
-    CALL(s, LADE_EMPTY, o->wait(s, "w", lanes, 0, &sk.err));
-    CALL(s, 0, o->promote(s, lanes, 10, &n, &next, &sk.err));
-    CALL(s, 0, o->trim(s, lanes, 10, &n, &sk.err));
+    CALL(s, LADE_EMPTY, o->wait(s, "w", sk_lanes, 0, &sk.err));
+    CALL(s, 0, o->promote(s, sk_lanes, 10, &n, &next, &sk.err));
+    CALL(s, 0, o->trim(s, sk_lanes, 10, &n, &sk.err));
     lb_arena_fini(&got.arena);
 }
 
@@ -294,7 +293,7 @@ static void call_acts(struct lq_store *s)
     CALL(s, 0, o->pause(s, lane, false, &sk.err));
     CALL(s, LADE_WRONG_STATE, o->forget(s, lane, &sk.err));
     CALL(s, LADE_MORE, o->purge(s, lane, LADE_STATE_READY, 1, &n, &sk.err));
-    CALL(s, 0, o->leave(s, "w", lanes, &sk.err));
+    CALL(s, 0, o->leave(s, "w", sk_lanes, &sk.err));
 }
 
 /* C-049: no statement of any connection is left between its first row and its end, whatever the op and its outcome. */
