@@ -20,7 +20,7 @@ const char *cli_url(const struct cli *c)
 static void note_no_namespace(const struct cli *c)
 {
     const char *url = cli_url(c);
-    bool is_file = !*url || strncmp(url, "sqlite:", 7) == 0 || !strchr(url, ':');
+    bool is_file = !*url || strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "file:", 5) == 0;
     if (c->namespace_ && is_file)
         cli_note(c,
                  "--namespace %s: without effect, a file has one namespace; give each a --url "

@@ -192,7 +192,7 @@ const struct cli_command cli_queue_show = {
     .run = run_show,
 };
 
-/* What a command does to queues, and in JSON what it did. */
+/* What a command does to queues, and in JSON and TSV what it did. */
 struct acts {
     bool pause;
     const struct purge *purge;
@@ -201,11 +201,25 @@ struct acts {
     bool failed, titled;
 };
 
-static void add_act(struct acts *a, const char *queue, uint64_t n_jobs)
+/* In TSV a line for each queue. */
+static void print_act(struct acts *a, const char *queue, uint64_t n_jobs)
+{
+    if (!a->titled)
+        (void)puts(a->purge ? "queue\tremoved" : "queue");
+    a->titled = true;
+    if (a->purge)
+        (void)printf("%s\t%llu\n", queue, (unsigned long long)n_jobs);
+    else
+        (void)puts(queue);
+}
+
+static void add_act(const struct cli *c, struct acts *a, const char *queue, uint64_t n_jobs)
 {
     struct cli_row row;
     a->n_queues++;
     a->n_jobs += n_jobs;
+    if (c->format == CLI_TSV)
+        print_act(a, queue, n_jobs);
     if (!a->queues)
         return;
     cli_row_init(&row);
@@ -256,7 +270,7 @@ static enum cli_exit pause_one(struct cli *c, const char *queue, void *ctx)
         rc = pause ? lade_queue_pause(c->q, queue, &err) : lade_queue_resume(c->q, queue, &err);
     if (rc != 0)
         return complain_queue(queue, rc, &err);
-    add_act(a, queue, 0);
+    add_act(c, a, queue, 0);
     cli_note(c, "%s: %s%s", queue, pause ? "paused" : "resumed",
              is_new ? " (new queue: no jobs yet)" : "");
     return CLI_OK;
@@ -341,13 +355,10 @@ static enum cli_exit purge_one(struct cli *c, const char *queue, void *ctx)
     }
     if (rc != 0)
         return complain_queue(queue, rc, &err);
-    add_act(a, queue, n);
-    if (c->format == CLI_TSV && !a->titled)
-        (void)puts("QUEUE\tREMOVED");
-    a->titled = true;
-    if (!a->queues)
+    add_act(c, a, queue, n);
+    if (c->format == CLI_TABLE)
         (void)printf("%s\t%llu\n", queue, (unsigned long long)n);
-    cli_note(c, "%s: %llu jobs %sremoved", queue, (unsigned long long)n,
+    cli_note(c, "%s: %llu job%s %sremoved", queue, (unsigned long long)n, n == 1 ? "" : "s",
              c->dry_run ? "would be " : "");
     return CLI_OK;
 }
@@ -400,7 +411,7 @@ static enum cli_exit rm_one(struct cli *c, const char *queue, void *ctx)
                         : lade_queue_remove(c->q, queue, &err);
     if (rc != 0)
         return complain_queue(queue, rc, &err);
-    add_act(ctx, queue, 0);
+    add_act(c, ctx, queue, 0);
     cli_note(c, "%s: %s", queue, c->dry_run ? "would be removed" : "removed");
     return CLI_OK;
 }

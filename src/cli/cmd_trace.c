@@ -5,7 +5,8 @@
  * now; the queue's stream of events, when it is on, has the rest, and goes on telling when the record is gone. What both know is
  * told once, in the stream's order, with what the record adds: worker, whole error, lease.
  *
- * A stream is read once from its start, so the cost is bounded by its cap; of one job at most MOMENTS_MAX moments are kept, the newest.
+ * A stream is read once from its start, so the cost is bounded by its cap; of one job the newest MOMENTS_MAX moments are shown, and
+ * twice as many are held at most.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,18 +57,22 @@ static void free_trace(struct trace *t)
     lade_flow_view_free(t->flow);
 }
 
-static void drop_moment(struct trace *t, size_t i)
+/* All but the last MOMENTS_MAX. */
+static void drop_oldest(struct trace *t)
 {
-    cli_row_fini(&t->moment[i].row);
-    memmove(&t->moment[i], &t->moment[i + 1], (t->n - i - 1) * sizeof(*t->moment));
-    t->n--;
+    size_t n = t->n > MOMENTS_MAX ? t->n - MOMENTS_MAX : 0;
+    for (size_t i = 0; i < n; i++)
+        cli_row_fini(&t->moment[i].row);
+    if (n > 0)
+        memmove(t->moment, t->moment + n, (t->n - n) * sizeof(*t->moment));
+    t->n -= n;
 }
 
 /* A new moment; NULL when there is no memory, and then the trace has failed. Valid until the next. */
 static struct cli_row *add(struct trace *t, int64_t at, const char *event, const char *source)
 {
-    if (t->n == MOMENTS_MAX)
-        drop_moment(t, 0);
+    if (t->n == 2 * MOMENTS_MAX)
+        drop_oldest(t);
     if (t->n == t->room) {
         size_t room = t->room ? 2 * t->room : 64;
         struct moment *more = lb_realloc(t->moment, room * sizeof(*more));
@@ -288,6 +293,7 @@ static int read_trace(struct trace *t, const struct opts *o, lade_err *err)
         return LADE_NOT_FOUND;
     if (t->n > 0)
         qsort(t->moment, t->n, sizeof(*t->moment), by_time);
+    drop_oldest(t);
     return rc;
 }
 

@@ -179,7 +179,17 @@ static void counts_in_tsv_have_their_line_of_names(void **state)
     (void)enqueue("k", "p");
     RUN(&r, "queue", "purge", "default", "--state", "ready", "--yes", "-o", "tsv");
     assert_code(&r, 0);
-    assert_string_equal(r.out, "QUEUE\tREMOVED\ndefault\t1\n");
+    assert_string_equal(r.out, "queue\tremoved\ndefault\t1\n");
+    assert_string_equal(r.err, "lade: default: 1 job removed\n");
+    RUN(&r, "queue", "pause", "default", "other", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "queue\ndefault\nother\n");
+    RUN(&r, "queue", "resume", "nope", "default", "-o", "tsv");
+    assert_code(&r, 6);
+    assert_string_equal(r.out, "queue\ndefault\n");
+    RUN(&r, "queue", "rm", "other", "--yes", "-o", "tsv");
+    assert_code(&r, 0);
+    assert_string_equal(r.out, "queue\nother\n");
     RUN(&r, "dead", "redrive", "-o", "tsv");
     assert_code(&r, 0);
     assert_string_equal(r.out, "done\n0\n");

@@ -138,6 +138,21 @@ static void dry_run_is_refused_where_it_would_be_ignored(void **state)
     run_free(&r);
 }
 
+static void a_namespace_for_a_file_is_said_to_be_without_effect(void **state)
+{
+    (void)state;
+    static const char *const schemes[] = {"sqlite:", "file:"};
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(schemes); i++) {
+        char url[400];
+        (void)snprintf(url, sizeof(url), "%s%s", schemes[i], file_path("one.db"));
+        RUN(&r, "enqueue", "-k", "k", "-n", "a", "-u", url);
+        assert_code(&r, 0);
+        assert_says(r.err, "a file has one namespace");
+    }
+    run_free(&r);
+}
+
 static void small_complaints_say_what_is_true(void **state)
 {
     (void)state;
@@ -583,6 +598,7 @@ int main(int argc, char **argv)
         ON_STORE(unknown_words_name_the_nearest),
         ON_STORE(dry_run_is_refused_where_it_would_be_ignored),
         ON_STORE(small_complaints_say_what_is_true),
+        ON_STORE(a_namespace_for_a_file_is_said_to_be_without_effect),
         ON_STORE(a_local_file_that_cannot_be_read_is_a_usage_error),
         ON_STORE(every_numeric_option_refuses_what_is_no_number_or_does_not_fit),
         ON_STORE(global_options_stand_before_and_after_the_command),
