@@ -29,7 +29,8 @@ MAY["store/common"] = {"public", "base", "rt", "store/common"}
 
 # Of the queue layer a store sees the contract and nothing else.
 CONTRACT = {"queue/store.h", "queue/flow.h", "queue/event.h", "queue/limit.h", "queue/schedule_store.h",
-            "queue/bound.h", "queue/beat.h", "queue/dead_store.h", "queue/flow_store.h", "queue/key_store.h"}
+            "queue/bound.h", "queue/beat.h", "queue/control_store.h", "queue/dead_store.h",
+            "queue/flow_store.h", "queue/key_store.h"}
 # System headers that block or make threads: only the seam and what lies below it may use them (seam.h says why).
 BLOCKING = {"pthread.h", "poll.h", "sys/epoll.h", "sys/select.h", "threads.h"}
 MAY_BLOCK = {"base", "rt", "cli", "resque_bench", "bench", "examples"}

@@ -472,7 +472,8 @@ LADE_API const char *lade_version(void);
 #include <lade/events.h>
 /* Part 7: keys, limits, fair turns. */
 #include <lade/limit.h>
-/* Part 8: schedules. */
+/* Part 8: schedules. Part 9: orders to workers. */
+#include <lade/control.h>
 #include <lade/schedule.h>
 
 #endif

@@ -78,7 +78,7 @@ typedef struct lade_worker_config {
     int prefetch_max;
     lade_backoff_fn backoff; /* NULL = the job's own */
     void *backoff_ctx;
-    bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT and TSTP alone */
+    bool no_signals; /* lade_worker_run leaves TERM, INT, QUIT, TSTP and TTIN alone */
     bool
         resque_signals; /* as Ruby's Resque: USR1, USR2 and CONT too, QUIT finishes; docs/resque.md */
     bool drain;         /* stop by itself when nothing is ready, scheduled, retrying or active */
@@ -119,7 +119,7 @@ LADE_API LADE_CHECKED int lade_worker_handle(lade_worker *w, const char *kind, l
 
 /*
  * Runs until stopped, then drains. TERM or INT: take no more, wait for handlers up to shutdown_timeout, hand the
- * rest back without spending their attempt. A second TERM or INT, or QUIT: hand back now. TSTP: quiet.
+ * rest back without spending their attempt. A second TERM or INT, or QUIT: hand back now. TSTP: quiet. TTIN: stacks to the log.
  * Store outages are ridden out with backoff, not returned. Returns 0 after a stop; < 0 when it could not start.
  */
 LADE_API LADE_CHECKED int lade_worker_run(lade_worker *w, lade_err *err);

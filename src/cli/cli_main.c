@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     (void)setlocale(LC_CTYPE, "");
     json_set_alloc_funcs(lb_malloc, lb_free);
     enum cli_exit code = start(&c, argc, argv);
-    if (fflush(stdout) != 0 && code == CLI_OK)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
         code = cli_say(CLI_FAILED, "stdout: cannot be written; is the disk full?");
     return code;
 }

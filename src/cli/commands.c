@@ -13,15 +13,17 @@ const struct cli_command *const cli_commands[] = {
     &cli_job_retry,        &cli_job_kill,       &cli_job_cancel,
     &cli_job_edit,         &cli_job_rm,         &cli_job_wait,
     &cli_job_logs,         &cli_job_trace,      &cli_worker_run,
-    &cli_worker_ls,        &cli_queue_ls,       &cli_queue_show,
-    &cli_queue_pause,      &cli_queue_resume,   &cli_queue_purge,
-    &cli_queue_rm,         &cli_queue_events,   &cli_queue_limit,
-    &cli_key_ls,           &cli_key_show,       &cli_key_limit,
-    &cli_key_pause,        &cli_key_resume,     &cli_dead_ls,
-    &cli_dead_classes,     &cli_dead_show,      &cli_dead_redrive,
-    &cli_dead_purge,       &cli_flow_run,       &cli_flow_ls,
-    &cli_flow_show,        &cli_flow_cancel,    &cli_flow_retry,
-    &cli_flow_rm,          &cli_events,         &cli_stats,
+    &cli_worker_ls,        &cli_worker_show,    &cli_worker_quiet,
+    &cli_worker_resume,    &cli_worker_stop,    &cli_worker_stacks,
+    &cli_queue_ls,         &cli_queue_show,     &cli_queue_pause,
+    &cli_queue_resume,     &cli_queue_purge,    &cli_queue_rm,
+    &cli_queue_events,     &cli_queue_limit,    &cli_key_ls,
+    &cli_key_show,         &cli_key_limit,      &cli_key_pause,
+    &cli_key_resume,       &cli_dead_ls,        &cli_dead_classes,
+    &cli_dead_show,        &cli_dead_redrive,   &cli_dead_purge,
+    &cli_flow_run,         &cli_flow_ls,        &cli_flow_show,
+    &cli_flow_cancel,      &cli_flow_retry,     &cli_flow_rm,
+    &cli_events,           &cli_stats,          &cli_top,
     &cli_doctor,           &cli_version,        &cli_help,
     &cli_completion,       &cli_schedule_ls,    &cli_schedule_show,
     &cli_schedule_set,     &cli_schedule_rm,    &cli_schedule_pause,
@@ -30,11 +32,20 @@ const struct cli_command *const cli_commands[] = {
 };
 const size_t cli_n_commands = LB_ARRAY_LEN(cli_commands);
 
-const struct cli_alias cli_noun_aliases[] = {
-    {"task", "job"},           {"dlq", "dead"},   {"jobs", "job"},      {"queues", "queue"},
-    {"workers", "worker"},     {"tasks", "job"},  {"keys", "key"},      {"workflow", "flow"},
-    {"workflows", "flow"},     {"flows", "flow"}, {"cron", "schedule"}, {"schedules", "schedule"},
-    {"repeatable", "schedule"}};
+const struct cli_alias cli_noun_aliases[] = {{"task", "job"},
+                                             {"dlq", "dead"},
+                                             {"jobs", "job"},
+                                             {"queues", "queue"},
+                                             {"workers", "worker"},
+                                             {"tasks", "job"},
+                                             {"keys", "key"},
+                                             {"workflow", "flow"},
+                                             {"workflows", "flow"},
+                                             {"flows", "flow"},
+                                             {"cron", "schedule"},
+                                             {"schedules", "schedule"},
+                                             {"repeatable", "schedule"},
+                                             {"dash", "top"}};
 const size_t cli_n_noun_aliases = LB_ARRAY_LEN(cli_noun_aliases);
 
 /* run = retry is apart, in cli_find_words. */

@@ -32,8 +32,13 @@ extern const struct cli_command cli_schedule_set, cli_schedule_preview, cli_sche
     cli_schedule_serve;
 /* cmd_worker.c */
 extern const struct cli_command cli_worker_ls;
+/* cmd_control.c */
+extern const struct cli_command cli_worker_show, cli_worker_quiet, cli_worker_resume,
+    cli_worker_stop, cli_worker_stacks;
 /* cmd_stats.c */
 extern const struct cli_command cli_stats;
+/* cmd_top.c */
+extern const struct cli_command cli_top;
 /* cmd_event.c */
 extern const struct cli_command cli_events, cli_queue_events;
 /* cmd_wait.c */

@@ -114,7 +114,7 @@ void cli_help_all(void)
         print_line(cli_commands[i]);
     (void)printf(
         "\nShort: lade enqueue = job enqueue, lade work = worker run.\n"
-        "Aliases: task = job, dlq = dead, workflow = flow, cron = schedule, list = ls, inspect = show,\n"
+        "Aliases: task = job, dlq = dead, workflow = flow, cron = schedule, dash = top, list = ls, inspect = show,\n"
         "         run = retry, archive = kill, remove = rm, peek = ls, replay = redrive.\n\nGlobal options:\n");
     for (size_t i = 0; i < cli_n_globals; i++)
         print_option(&cli_globals[i]);

@@ -202,6 +202,8 @@ static void add_cell(struct lb_buf *cell, const json_t *row, const struct cli_co
         lb_buf_add_str(cell, json_integer_value(v) > 0 ? text : "-");
     } else if (json_is_integer(v)) {
         lb_buf_add_fmt(cell, "%lld", (long long)json_integer_value(v));
+    } else if (json_is_real(v)) {
+        lb_buf_add_fmt(cell, "%.3f", json_real_value(v));
     } else if (json_is_boolean(v)) {
         lb_buf_add_str(cell, json_is_true(v) ? "yes" : "no");
     } else {

@@ -22,6 +22,9 @@ struct lq_ahead {
     bool schedules; /* there are some that fire: schedule_store.h */
 };
 
+struct lq_report;
+struct lq_orders;
+
 struct lq_beat {
     const char *worker; /* incarnation: [A-Za-z0-9]{1,LADE_ID_MAX} */
     const char *name;   /* for operators */
@@ -31,6 +34,9 @@ struct lq_beat {
     int concurrency;
     bool first;             /* registers; otherwise an unknown incarnation is STALE */
     struct lq_ahead *ahead; /* out when renew gives 0, unless NULL */
+    /* control_store.h; both NULL: neither tells nor asks. A store without controls leaves them alone. */
+    const struct lq_report *report;
+    struct lq_orders *orders; /* out, zeroed by the caller */
 };
 
 /*

@@ -56,16 +56,22 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
     struct lq_stop stop[STOPS_MAX];
     size_t n = 0;
     struct lq_ahead ahead = {0}; /* a store that does not know: look */
+    struct lq_orders orders = {0};
     char incarnation[sizeof(w->incarnation)];
     lr_mutex_lock(&w->lock);
+    if (w->started_ms == 0)
+        w->started_ms = lq_client_now_ms(w->q);
+    struct lq_report report = lq_control_report(w);
     struct lq_beat beat = {.worker = incarnation,
                            .name = w->name,
                            .lanes = lq_worker_lanes(w),
                            .lease_ms = lb_ms_up(w->lease),
-                           .started_ms = lq_client_now_ms(w->q),
+                           .started_ms = w->started_ms,
                            .concurrency = w->concurrency,
                            .first = !w->registered,
-                           .ahead = &ahead};
+                           .ahead = &ahead,
+                           .report = &report,
+                           .orders = &orders};
     memcpy(incarnation, w->incarnation, sizeof(incarnation));
     lr_mutex_unlock(&w->lock);
     int64_t began = lb_clock_mono();
@@ -76,6 +82,7 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
     bool ring = false;
     if (rc == 0 && ours) {
         w->renewed_at = began;
+        lq_control_told(w, incarnation, &report);
         bool was = w->registered;
         w->registered = true;
         atomic_store(&w->lease_until, began + w->lease);
@@ -91,6 +98,8 @@ int lq_lease_renew(struct lade_worker *w, lade_err *err)
         lq_worker_ring(w);
     if (rc == 0 && n > 0)
         pass_on_stops(w, stop, n);
+    if (rc == 0 && ours)
+        lq_control_obey(w, &orders);
     if (rc == 0 && ahead.schedules)
         lq_scheduler_rouse(w->scheduler);
     if (rc == LADE_STALE && ours)
@@ -110,7 +119,7 @@ int lq_lease_renew_former(struct lade_worker *w, const char *incarnation, lade_e
                            .name = w->name,
                            .lanes = lq_worker_lanes(w),
                            .lease_ms = lb_ms_up(w->lease),
-                           .started_ms = lq_client_now_ms(w->q),
+                           .started_ms = w->started_ms,
                            .concurrency = w->concurrency};
     int rc = lq_renew(w->q->store, &beat, stop, STOPS_MAX, &n, err);
     if (rc == 0 && n > 0)
@@ -126,7 +135,7 @@ void lq_lease_run(void *worker)
     while (w->phase != LQ_PHASE_ENDED) {
         bool idle = w->n_queued + w->n_running + w->n_done + w->n_settling == 0;
         int64_t every = w->lease / (idle ? 2 : 3);
-        int64_t at = w->registered ? w->renewed_at + every : 0;
+        int64_t at = w->registered && !w->remote.is_due ? w->renewed_at + every : 0;
         if (failures > 0) /* a renewal that failed is worth more tries than one that held */
             at = lb_clock_mono() + LB_MIN(every / 4, LADE_SECOND);
         if (lb_clock_mono() < at) {

@@ -39,6 +39,7 @@ struct control {
         settle_at; /* when to give up on the store; LB_FOREVER until all handlers are accounted for */
     bool ring;     /* the fetch thread waits in the store and must hear */
     int kills;     /* orders to break off what runs, so far carried out */
+    int dumps;     /* the same, to write the stacks down */
 };
 
 /* running -> done although the handler still runs, unless it is just back. Under the lock. */
@@ -159,19 +160,30 @@ static void leave_handlers_behind(struct control *c)
     }
 }
 
+/* Operators see another state at once, not with the renewal after next (control.h). Under the lock. */
+static void tell_state(struct lade_worker *w)
+{
+    w->remote.is_due = true;
+    lr_cond_wake_all(&w->lease_wake);
+}
+
 /* Follows the phases. Under the lock. Returns when to look again. */
 static int64_t advance_phase(struct control *c, int64_t now)
 {
     struct lade_worker *w = c->w;
     int stops = atomic_load(&w->stops);
-    bool quiet = atomic_load(&w->quiets) > 0 || atomic_load(&w->paused);
+    bool quiet =
+        atomic_load(&w->quiets) > 0 || atomic_load(&w->paused) || atomic_load(&w->remote.quiet);
     if (w->phase < LQ_PHASE_STOPPING && quiet != (w->phase == LQ_PHASE_QUIET)) {
         w->phase = quiet ? LQ_PHASE_QUIET : LQ_PHASE_RUNNING;
+        tell_state(w);
         c->ring = lq_worker_wake_fetch(w) || c->ring;
     }
     if ((stops > 0 || atomic_load(&w->finish)) && w->phase < LQ_PHASE_STOPPING) {
         w->phase = LQ_PHASE_STOPPING;
         c->stop_at = LB_FOREVER;
+        if (w->n_running > 0) /* otherwise there will be nobody to be asked */
+            tell_state(w);
     }
     if (stops > 0 && c->stop_at == LB_FOREVER)
         c->stop_at = now + w->shutdown_timeout;
@@ -231,6 +243,11 @@ static bool look(struct control *c, int64_t *next)
     lr_mutex_unlock(&w->lock);
     if (c->ring)
         lq_worker_ring(w);
+    int dumps = atomic_load(&w->dumps);
+    if (dumps != c->dumps) {
+        c->dumps = dumps;
+        lq_control_log_stacks(w);
+    }
     if (lost)
         lq_worker_log(
             w,

@@ -9,15 +9,15 @@
 
 /* Signals that are taken together while somebody listens to them. */
 struct table {
-    int signal[4];
+    int signal[5];
     size_t n;
     int n_listening; /* guarded by: lock, as `before` */
-    struct sigaction before[4];
+    struct sigaction before[5];
 };
 
 static _Atomic(struct lade_worker *) listening[LISTENING_MAX];
 static struct lr_mutex lock = LR_MUTEX_INIT;
-static struct table common = {.signal = {SIGTERM, SIGINT, SIGQUIT, SIGTSTP}, .n = 4};
+static struct table common = {.signal = {SIGTERM, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN}, .n = 5};
 static struct table resque = {.signal = {SIGUSR1, SIGUSR2, SIGCONT}, .n = 3};
 
 static void order(struct lade_worker *w, _Atomic int *what)
@@ -61,6 +61,8 @@ static void tell(struct lade_worker *w, int signo)
     bool ruby = w->resque_signals;
     if (signo == SIGTSTP) {
         lade_worker_quiet(w);
+    } else if (signo == SIGTTIN) {
+        order(w, &w->dumps);
     } else if (signo == SIGQUIT && ruby) {
         set_flag(w, &w->finish, true);
     } else if (signo == SIGUSR1 && ruby) {

@@ -5,6 +5,7 @@
  *   TERM INT   stop; again: at once      the same
  *   QUIT       at once                   stop when what runs is done
  *   TSTP       take no more              the same
+ *   TTIN       stacks to the log         the same
  *   USR1       -                         break off what runs, go on
  *   USR2 CONT  -                         pause, resume
  *

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "queue/bound.h"
+#include "queue/control_store.h"
 #include "queue/schedule_store.h"
 
 static bool has_scheme(const char *schemes, const char *scheme, size_t n)
@@ -177,6 +178,12 @@ int lq_key_pause(struct lq_store *s, const char *queue, struct lb_slice key, boo
 int lq_bound_set(struct lq_store *s, const char *queue, const struct lq_bound *bound, lade_err *err)
 {
     OP("bound_set", s->ops->bounds->set(s, queue, bound, err));
+}
+
+int lq_order_worker(struct lq_store *s, const char *worker, enum lade_worker_order order,
+                    lade_err *err)
+{
+    OP("worker_order", s->ops->controls->order(s, worker, order, err));
 }
 
 int lq_schedule_put(struct lq_store *s, const struct lq_schedule_put *it, lade_err *err)

@@ -246,7 +246,6 @@ enum lq_change_verb {
 };
 
 /* in headers of their own: beat.h, dead_store.h, flow_store.h, key_store.h ------------------------------------------ */
-
 struct lb_buf;
 struct lq_beat;
 struct lq_stop;
@@ -468,6 +467,7 @@ struct lq_store_ops {
                      lade_err *err);
     const struct lq_schedule_ops *schedules; /* schedule_store.h; NULL: this store has none */
     const struct lq_bound_ops *bounds;       /* bound.h; NULL: this store has none */
+    const struct lq_control_ops *controls;   /* control_store.h; the same */
     /* Appends the body that a take would give of a put, without storing anything; NULL: the put's own. Fails as put. */
     int (*passed_on)(struct lq_store *s, const struct lq_put *put, struct lb_buf *out,
                      lade_err *err);

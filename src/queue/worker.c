@@ -464,6 +464,7 @@ void lade_worker_close(lade_worker *w)
     lb_free(w->queue);
     lb_free(w->weight);
     lb_free(w->turn);
+    lb_free(w->remote.stacks);
     lr_event_fini(&w->control);
     lr_cond_fini(&w->slot_wake);
     lr_cond_fini(&w->fetch_wake);

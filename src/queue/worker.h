@@ -33,6 +33,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "queue/client.h"
+#include "queue/control.h"
 #include "queue/job.h"
 #include "queue/store.h"
 #include "rt/seam.h"
@@ -189,7 +190,7 @@ struct lade_worker {
 
     struct lr_event
         control; /* raised for run.c: a signal, a stop, an earlier deadline, the end of the work */
-    _Atomic int stops, quiets, kills; /* requests so far; written by signal handlers */
+    _Atomic int stops, quiets, kills, dumps; /* requests so far; written by signal handlers */
     _Atomic bool paused,
         finish; /* the same; finish: stop when what runs is done, however long it takes */
 
@@ -213,6 +214,8 @@ struct lade_worker {
         };
     };
 
+    struct lq_remote remote;
+    int64_t started_ms; /* by the producer's clock, of the first renewal */
     struct lb_list slots;
     struct lb_list runs;       /* slots that hold more than the job they run */
     size_t n_runs, n_in_runs;  /* how many; their jobs beyond the one that each of them runs */

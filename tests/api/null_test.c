@@ -20,6 +20,7 @@ static lade_job_view *view;
 static lade_dead_class *classes;
 static lade_queue_info *queues, queue_info;
 static lade_worker_info *workers;
+static lade_worker_view *worker;
 static lade_finding *findings;
 static lade_flow_view *flow;
 static lade_flow_input input;
@@ -104,6 +105,11 @@ static lade_outcome handle(lade_job *job, void *ctx)
     X(lade_worker_list(NULL, &workers, &n, &err))                                      \
     X(lade_worker_list(q, NULL, &n, &err))                                             \
     X(lade_worker_list(q, &workers, NULL, &err))                                       \
+    X(lade_worker_order(NULL, "w", LADE_WORKER_QUIET, &err))                           \
+    X(lade_worker_order(q, NULL, LADE_WORKER_QUIET, &err))                             \
+    X(lade_worker_get(NULL, "w", &worker, &err))                                       \
+    X(lade_worker_get(q, NULL, &worker, &err))                                         \
+    X(lade_worker_get(q, "w", NULL, &err))                                             \
     X(lade_now(NULL, &now, &err))                                                      \
     X(lade_now(q, NULL, &err))                                                         \
     X(lade_check(NULL, &findings, &n, &err))                                           \

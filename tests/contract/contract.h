@@ -133,7 +133,7 @@ extern const struct ct_group ct_put_group, ct_unique_group, ct_take_group, ct_se
     ct_retain_group, ct_lease_group, ct_act_group, ct_queue_group, ct_list_group, ct_wait_group,
     ct_share_group, ct_batch_group, ct_nomem_group, ct_note_group, ct_conflict_group, ct_dead_group,
     ct_event_group, ct_watch_group, ct_result_group, ct_say_group, ct_schedule_group,
-    ct_single_group, ct_bound_group, ct_bytes_group;
+    ct_single_group, ct_control_group, ct_bound_group, ct_bytes_group;
 
 #define CT_GROUP(name, array) const struct ct_group name = {array, LB_ARRAY_LEN(array)}
 

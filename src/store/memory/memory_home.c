@@ -196,6 +196,8 @@ void ls_memory_worker_settle(struct ls_memory_home *h, struct ls_memory_worker *
     free_removed(w);
     (void)lb_map_del(&h->workers, lb_slice_str(w->id));
     lb_list_del(&w->in_home);
+    lb_free((void *)w->control.about.p);
+    lb_free((void *)w->control.stacks.p);
     lb_free(w->lane);
     lb_free(w);
 }

@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "queue/bound.h"
+#include "queue/control_store.h"
 #include "queue/event.h"
 #include "queue/key_store.h"
 #include "queue/limit.h"
@@ -168,6 +169,7 @@ struct ls_memory_worker {
     struct lb_list removed; /* jobs an operator removed while it held them, until told */
     size_t n_held;
     struct lb_list in_home;
+    struct lq_control control; /* its bytes are its own */
     char id[LADE_ID_MAX + 1];
     char name[LADE_NAME_MAX + 1];
 };

@@ -84,7 +84,14 @@ int ls_memory_events_get(struct lq_store *s, const char *queue, lade_events_info
 int ls_memory_event_read(struct lq_store *s, const char *queue, uint64_t after, size_t max,
                          struct lq_event_vec *out, lade_err *err);
 
+extern const struct lq_control_ops ls_memory_control_ops;
+
 /* Between the files of ops, all with the home's lock held. */
+struct lq_report;
+struct ls_memory_worker;
+/* op_control.c: what a renewal tells; NULL is allowed. What there is no memory for is as it was, and told again. */
+void ls_memory_control_tell(struct ls_memory_worker *w, const struct lq_report *report,
+                            int64_t now_ms);
 struct ls_memory_job;
 struct ls_memory_key;
 /* op_admin.c: one job of act; j NULL is NOT_FOUND. */

@@ -144,4 +144,5 @@ const struct lq_store_ops ls_memory_ops = {
     .key_pause = ls_memory_key_pause,
     .schedules = &ls_memory_schedule_ops,
     .bounds = &ls_memory_bound_ops,
+    .controls = &ls_memory_control_ops,
 };

@@ -137,6 +137,9 @@ int ls_memory_renew(struct lq_store *s, const struct lq_beat *beat, struct lq_st
         w->seen_ms = now;
         w->concurrency = beat->concurrency;
         *n_stop = collect_stops(w, stop, max);
+        ls_memory_control_tell(w, beat->report, now);
+        if (beat->orders)
+            *beat->orders = w->control.orders;
         if (beat->ahead)
             *beat->ahead =
                 (struct lq_ahead){find_death(h, w, beat->lanes, now), find_due(h, beat->lanes, now),

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "queue/beat.h"
+#include "queue/control_store.h"
 #include "store/redis/slots.h"
 
 /* renew ----------------------------------------------------------------------------------------------------------- */
@@ -18,6 +19,7 @@ struct beat_call {
     struct ls_redis_worker *w;
     size_t max;
     struct lb_buf about; /* what <ns>:workers keeps behind the two times */
+    struct lq_orders orders;
 };
 
 static void describe(struct lb_buf *b, const struct lq_beat *beat)
@@ -59,12 +61,18 @@ static void encode_beat(struct ls_redis_cmd *cmd, const struct beat_call *b, str
                         size_t first)
 {
     const struct lq_beat *beat = b->beat;
+    /* In slots only the call without lanes is about the record of the worker. */
+    bool tells = beat->report && (lanes.n == 0 || !ls_redis_in_slots(b->s));
+    struct lq_report report = tells ? *beat->report : (struct lq_report){0};
     ls_redis_keys_of(cmd, b->s, lanes);
     ls_redis_arg_str(cmd, beat->worker);
     ls_redis_arg_int(cmd, beat->lease_ms);
     ls_redis_arg_int(cmd, beat->first);
     ls_redis_arg_slice(cmd, lb_buf_slice(&b->about));
     ls_redis_arg_u64(cmd, b->max);
+    ls_redis_arg_slice(cmd, report.about);
+    ls_redis_arg_slice(cmd, report.stacks);
+    ls_redis_arg_u64(cmd, report.made);
     encode_arrived(cmd, b, first, lanes.n);
     ls_redis_cmd_end(cmd);
 }
@@ -77,7 +85,7 @@ static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
     for (size_t i = 0; i < n; i++) {
         struct lq_lanes some = ls_redis_some_lanes(lanes, i, n);
         struct ls_redis_cmd *cmd =
-            ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, some.n + 1, some.n + 6);
+            ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, some.n + 1, some.n + 9);
         ls_redis_key_shared(cmd, b->s, some.queue[0], "workers");
         encode_beat(cmd, b, some, i);
     }
@@ -100,7 +108,7 @@ static void encode_renew(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUS
 static void encode_listed(struct ls_redis_conn *c, void *ctx, bool repeat LB_UNUSED)
 {
     const struct beat_call *b = ctx;
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, 1, 6);
+    struct ls_redis_cmd *cmd = ls_redis_script_begin(c, LS_REDIS_LUA_RENEW, 1, 9);
     ls_redis_key_ns(cmd, b->s->base.config.ns, "workers");
     encode_beat(cmd, b, (struct lq_lanes){NULL, 0}, 0);
 }
@@ -124,11 +132,15 @@ static int read_beat(struct beat_call *b, struct ls_redis_cursor cur, size_t fir
     size_t n = ls_redis_read_array(&cur);
     int64_t stale = ls_redis_read_int(&cur);
     int64_t death = ls_redis_read_int(&cur), due = ls_redis_read_int(&cur);
-    if (cur.bad || n < 3 || n % 2 != 1 || n / 2 - 1 > b->max)
+    struct lq_orders orders = {.wish = ls_redis_read_int(&cur)};
+    orders.asked = (uint64_t)ls_redis_read_int(&cur);
+    if (cur.bad || n < 5 || n % 2 != 1 || n / 2 - 2 > b->max)
         return -LADE_EPROTO;
     if (stale == 1)
         return LADE_STALE;
-    for (size_t i = 0; i < n / 2 - 1 && *n_stop < b->max; i++) {
+    if (orders.wish != 0 || orders.asked != 0)
+        b->orders = orders;
+    for (size_t i = 0; i < n / 2 - 2 && *n_stop < b->max; i++) {
         int64_t lane = ls_redis_read_int(&cur) + (int64_t)first;
         struct lb_slice text = ls_redis_read_bytes(&cur);
         struct lq_stop *to = &stop[*n_stop];
@@ -191,7 +203,16 @@ static int run_renew(struct beat_call *b, struct lq_stop *stop, size_t *n_stop, 
     if (rc == 0)
         rc = read_renew(b, c, stop, n_stop, err);
     ask.encode = encode_listed;
-    return rc == 0 && ls_redis_in_slots(b->s) ? ls_redis_ask(b->s, c, &ask, 1, err) : rc;
+    if (rc == 0 && ls_redis_in_slots(b->s)) {
+        struct lq_ahead none = {LB_FOREVER, LB_FOREVER, false, false};
+        size_t n = 0;
+        rc = ls_redis_ask(b->s, c, &ask, 1, err);
+        if (rc == 0 && read_beat(b, ls_redis_conn_reply(c, 0), 0, stop, &n, &none) < 0)
+            rc = ls_redis_conn_fail_reply(c, "renew", err);
+    }
+    if (rc == 0 && b->beat->orders)
+        *b->beat->orders = b->orders;
+    return rc;
 }
 
 static void encode_info(struct ls_redis_conn *c, void *ctx LB_UNUSED, bool repeat LB_UNUSED)

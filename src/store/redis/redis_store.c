@@ -27,6 +27,7 @@
     X(NOTE, note, 0)                                       \
     X(WATCH, watch, 0)                                     \
     X(BOUND, bound, 0)                                     \
+    X(CONTROL, control, 0)                                 \
     X(STREAM, stream, 0)                                   \
     X(EVENTS, events, LS_REDIS_SCRIPT_READS)               \
     X(SAY, say, 0)                                         \
@@ -489,6 +490,7 @@ const struct lq_store_ops ls_redis_ops = {
     .flow_act = ls_redis_flow_act,
     .schedules = &ls_redis_schedule_ops,
     .bounds = &ls_redis_bound_ops,
+    .controls = &ls_redis_control_ops,
     .limit_set = ls_redis_limit_set,
     .limit_get = ls_redis_limit_get,
     .key_list = ls_redis_key_list,

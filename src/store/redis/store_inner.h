@@ -35,6 +35,7 @@ enum ls_redis_lua {
     LS_REDIS_LUA_NOTE,
     LS_REDIS_LUA_WATCH,
     LS_REDIS_LUA_BOUND,
+    LS_REDIS_LUA_CONTROL,
     LS_REDIS_LUA_STREAM,
     LS_REDIS_LUA_EVENTS,
     LS_REDIS_LUA_SAY,
@@ -234,6 +235,7 @@ void ls_redis_keys_of(struct ls_redis_cmd *cmd, const struct ls_redis_store *s,
 
 /* The ops, by file. */
 extern const struct lq_bound_ops ls_redis_bound_ops;
+extern const struct lq_control_ops ls_redis_control_ops;
 extern const struct lq_schedule_ops ls_redis_schedule_ops;
 struct lq_fire;
 /* n pairs of index and holder. */

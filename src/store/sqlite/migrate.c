@@ -17,12 +17,14 @@
 extern const char ls_sqlite_schema_0001[], ls_sqlite_schema_0002[], ls_sqlite_schema_0003[],
     ls_sqlite_schema_0004[], ls_sqlite_schema_0005[], ls_sqlite_schema_0006[],
     ls_sqlite_schema_0007[], ls_sqlite_schema_0008[], ls_sqlite_schema_0009[],
-    ls_sqlite_schema_0010[], ls_sqlite_schema_0011[], ls_sqlite_schema_0012[];
+    ls_sqlite_schema_0010[], ls_sqlite_schema_0011[], ls_sqlite_schema_0012[],
+    ls_sqlite_schema_0013[];
 
 static const char *const steps[] = {
     ls_sqlite_schema_0001, ls_sqlite_schema_0002, ls_sqlite_schema_0003, ls_sqlite_schema_0004,
     ls_sqlite_schema_0005, ls_sqlite_schema_0006, ls_sqlite_schema_0007, ls_sqlite_schema_0008,
-    ls_sqlite_schema_0009, ls_sqlite_schema_0010, ls_sqlite_schema_0011, ls_sqlite_schema_0012};
+    ls_sqlite_schema_0009, ls_sqlite_schema_0010, ls_sqlite_schema_0011, ls_sqlite_schema_0012,
+    ls_sqlite_schema_0013};
 
 #define FLOW_PARTS 11 /* the version whose step takes more than its SQL */
 

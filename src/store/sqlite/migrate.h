@@ -5,7 +5,7 @@
 #include "store/sqlite/db.h"
 
 #define LS_SQLITE_APPLICATION_ID 0x6c616465 /* "lade" */
-#define LS_SQLITE_SCHEMA         12         /* PRAGMA user_version of this build */
+#define LS_SQLITE_SCHEMA         13         /* PRAGMA user_version of this build */
 
 /*
  * Makes the schema in an empty file, brings an older one up, refuses what is not lade's. Several processes may do this

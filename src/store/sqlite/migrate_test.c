@@ -11,8 +11,9 @@
 #include "queue/schedule_store.h"
 #include "support/sqlite_kit.h"
 
-/* Undoes schema 12; of a file without gates. */
-#define NO_HALL_OF_QUEUES \
+/* Undoes schemas 13 and 12; of a file without gates. */
+#define NO_HALL_OF_QUEUES                                \
+    "DROP TRIGGER control_of_gone; DROP TABLE control; " \
     "ALTER TABLE queue DROP COLUMN hall; ALTER TABLE queue DROP COLUMN mates; "
 #define NO_HALL       \
     NO_HALL_OF_QUEUES \

@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "queue/beat.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/orders.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/take.h"
@@ -230,6 +231,10 @@ static int beat_once(struct ls_sqlite_tx *tx, const struct lq_beat *beat, const 
         rc = write_beat(tx, beat, queues, num);
     if (rc == 0 && num && max > 0)
         rc = collect_stops(tx, num, stop, max, n_stop);
+    if (rc == 0 && num == 0 && (beat->report || beat->orders))
+        rc = find_for_beat(tx, beat, &num); /* it has been added */
+    if (rc == 0)
+        rc = ls_sqlite_control_beat(tx, num, beat->report, beat->orders);
     if (rc == 0 && beat->ahead)
         rc = look_ahead(tx, beat);
     if (rc == 0)

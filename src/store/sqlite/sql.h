@@ -173,6 +173,16 @@
     X(WORKER_RENEW,                                                                                \
       "UPDATE worker SET name = ?2, queues = ?3, concurrency = ?4, started = ?5, seen = ?6, "      \
       "lease_until = ?7, void = 0 WHERE num = ?1")                                                 \
+    X(CONTROL_GET, "SELECT wish, asked, made, about, stacks, at FROM control WHERE worker = ?1")   \
+    X(CONTROL_ORDERS, "SELECT wish, asked FROM control WHERE worker = ?1")                         \
+    X(CONTROL_WISH, "INSERT INTO control (worker, wish) VALUES (?1, ?2) "                          \
+                    "ON CONFLICT (worker) DO UPDATE SET wish = ?2")                                \
+    X(CONTROL_ASK, "INSERT INTO control (worker, asked) VALUES (?1, 1) "                           \
+                   "ON CONFLICT (worker) DO UPDATE SET asked = asked + 1")                         \
+    X(CONTROL_ABOUT, "INSERT INTO control (worker, about) VALUES (?1, ?2) "                        \
+                     "ON CONFLICT (worker) DO UPDATE SET about = ?2")                              \
+    X(CONTROL_STACKS, "INSERT INTO control (worker, stacks, made, at) VALUES (?1, ?2, ?3, ?4) "    \
+                      "ON CONFLICT (worker) DO UPDATE SET stacks = ?2, made = ?3, at = ?4")        \
     X(WORKER_VOID, "UPDATE worker SET void = 1 WHERE num = ?1")                                    \
     X(WORKER_DEL, "DELETE FROM worker WHERE num = ?1")                                             \
     X(WORKER_DEAD,                                                                                 \

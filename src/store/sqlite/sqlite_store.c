@@ -23,6 +23,7 @@
 #include "store/sqlite/feed.h"
 #include "store/sqlite/filesystem.h"
 #include "store/sqlite/migrate.h"
+#include "store/sqlite/orders.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/sqlite_impl.h"
 #include "store/sqlite/sqlite_url.h"
@@ -192,5 +193,6 @@ const struct lq_store_ops ls_sqlite_ops = {
     .key_pause = ls_sqlite_key_pause,
     .schedules = &ls_sqlite_schedule_ops,
     .bounds = &ls_sqlite_bound_ops,
+    .controls = &ls_sqlite_control_ops,
     .notice = take_notice,
 };

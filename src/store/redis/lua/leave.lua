@@ -6,6 +6,9 @@ local function op_leave(keys, argv)
     begin()
     local worker = argv[1]
     call('HDEL', keys[1], worker)
+    if not ops.slots or #keys == 1 then
+        call('DEL', '{' .. keys[1] .. '}:' .. worker) -- renew.lua
+    end
     for lane = 2, #keys do
         local P = prefix(keys[lane])
         if tonumber(call('HGET', P .. 'held', worker) or 0) > 0 then

@@ -1,8 +1,12 @@
 -- renew.lua - registers an incarnation in all its lanes, or keeps it alive; fetches what operators want stopped
 --
 -- KEYS  <ns>:workers, then one meta for each lane; in slots (head.lua) one lane's crew and meta, or <ns>:workers alone
--- ARGV  worker, lease ms, first (0|1), description, most stops, then those that the last answer had: lane, text
--- Answers {0, 1 stale, 2 when there are schedules; ms until the lease of another worker ends or -1, ms until a job is due or -1, then lane, text, lane, text, ...}.
+-- ARGV  worker, lease ms, first (0|1), description, most stops, what it tells ('' as before), stacks ('' none), which asking they answer,
+--       then the stops that the last answer had: lane, text
+-- Answers {0, 1 stale, 2 when there are schedules; ms until the lease of another worker ends or -1, ms until a job is due or -1, wish, asked,
+-- then lane, text, lane, text, ...}.
+-- {<ns>:workers}:<id>, so in the slot of <ns>:workers, has orders to the worker and what it tells: wish, asked; about, stacks, made, at
+-- (src/queue/control_store.h). The call that has <ns>:workers brings and takes them.
 -- A stop stays until the next renew names it, so that a lost answer loses none.
 
 -- Of a marked job only while it is still under that lease; a removed one has none.
@@ -18,14 +22,16 @@ local function op_renew(keys, argv)
     for lane = 2, #keys do
         local till = call('ZSCORE', prefix(keys[lane]) .. 'workers', worker)
         if not first and (not till or tonumber(till) < 0) then
-            return {1, -1, -1}
+            return {1, -1, -1, 0, 0}
         end
     end
-    for i = 6, #argv, 2 do
+    for i = 9, #argv, 2 do
         call('LREM', prefix(keys[tonumber(argv[i]) + 2]) .. 'stop:' .. worker, 1, argv[i + 1])
     end
     local schedules = ops.slots and 0 or call('ZCARD', sub(keys[1], 1, -8) .. '{~schedules}:due')
-    local out = {schedules > 0 and 2 or 0, -1, -1}
+    local record = (not ops.slots or #keys == 1) and '{' .. keys[1] .. '}:' .. worker
+    local orders = record and call('HMGET', record, 'wish', 'asked') or {}
+    local out = {schedules > 0 and 2 or 0, -1, -1, tonumber(orders[1] or 0), tonumber(orders[2] or 0)}
     local death, due
     for lane = 2, #keys do
         local P = prefix(keys[lane])
@@ -59,6 +65,15 @@ local function op_renew(keys, argv)
     end
     if due then
         out[3] = max(due - now, 0)
+    end
+    if record then
+        if argv[6] ~= '' then
+            call('HSET', record, 'about', argv[6])
+        end
+        if argv[7] ~= '' then
+            call('HSET', record, 'stacks', argv[7], 'made', argv[8], 'at', now)
+        end
+        call('PEXPIRE', record, 2 * lease)
     end
     call('HSET', keys[1], worker, (now + lease) .. ' ' .. now .. ' ' .. argv[4])
     return out
