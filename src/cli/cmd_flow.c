@@ -306,17 +306,23 @@ static int show_json(struct cli *c, const lade_flow_view *v, int64_t now, lade_e
     return cli_out_object(c, &row, err);
 }
 
+static void print_title(const lade_flow_view *v)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < v->n_steps; i++)
+        done += has_passed(v->nodes[i].state);
+    (void)printf("%s%s", v->id, v->name[0] ? " (" : "");
+    cli_print_text(v->name);
+    (void)printf("%s: %s, %zu of %zu steps passed\n\n", v->name[0] ? ")" : "",
+                 lade_flow_state_name(v->state), done, v->n_steps);
+}
+
 static int show_table(struct cli *c, const lade_flow_view *v, int64_t now, lade_err *err)
 {
     struct cli_out out;
-    size_t done = 0;
     (void)now;
-    for (size_t i = 0; i < v->n_steps; i++)
-        done += has_passed(v->nodes[i].state);
     if (c->format == CLI_TABLE)
-        (void)printf("%s%s%s%s: %s, %zu of %zu steps passed\n\n", v->id, v->name[0] ? " (" : "",
-                     v->name, v->name[0] ? ")" : "", lade_flow_state_name(v->state), done,
-                     v->n_steps);
+        print_title(v);
     cli_out_begin(&out, c, step_columns, LB_ARRAY_LEN(step_columns));
     for (size_t i = 0; i < v->n_nodes; i++) {
         struct cli_row row;

@@ -146,22 +146,37 @@ static const struct cli_column show_columns[] = {
 };
 
 /* NAME VALUE lines, without what is not set. */
+static void print_fact(const struct cli_row *row, const char *key)
+{
+    char size_key[40];
+    const json_t *v = json_object_get(row->o, key);
+    (void)snprintf(size_key, sizeof(size_key), "%s_size", key);
+    const json_t *size = json_object_get(row->o, size_key);
+    if (json_is_string(v)) {
+        (void)printf("%-14s ", key);
+        cli_print_text(json_string_value(v));
+        (void)putchar('\n');
+    } else if (!v && json_integer_value(size) > 0) {
+        (void)printf("%-14s (%lld bytes, binary)\n", key, (long long)json_integer_value(size));
+    } else if (json_is_integer(v) && json_integer_value(v) != 0) {
+        (void)printf("%-14s %lld\n", key, (long long)json_integer_value(v));
+    } else if (json_is_true(v)) {
+        (void)printf("%-14s yes\n", key);
+    }
+}
+
 static void print_facts(const struct cli_row *row)
 {
-    for (size_t i = 0; i < LB_ARRAY_LEN(show_columns); i++) {
-        const char *key = show_columns[i].key;
-        const json_t *v = json_object_get(row->o, key);
-        if (json_is_string(v))
-            (void)printf("%-14s %s\n", key, json_string_value(v));
-        else if (json_is_integer(v) && json_integer_value(v) != 0)
-            (void)printf("%-14s %lld\n", key, (long long)json_integer_value(v));
-        else if (json_is_true(v))
-            (void)printf("%-14s yes\n", key);
-    }
+    for (size_t i = 0; i < LB_ARRAY_LEN(show_columns); i++)
+        print_fact(row, show_columns[i].key);
     const char *name = NULL;
     json_t *value = NULL;
-    json_object_foreach(json_object_get(row->o, "headers"), name, value)(void)
-        printf("%-14s %s=%s\n", "header", name, json_string_value(value));
+    json_object_foreach(json_object_get(row->o, "headers"), name, value)
+    {
+        (void)printf("%-14s %s=", "header", name);
+        cli_print_text(json_string_value(value));
+        (void)putchar('\n');
+    }
 }
 
 static int show_json(struct cli *c, struct cli_row *row, const lade_schedule_view *v, lade_err *err)

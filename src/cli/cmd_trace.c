@@ -397,11 +397,13 @@ static void print_head(const struct trace *t)
     (void)printf("\n%-11s %s\n", "queue", *t->queue ? t->queue : "-");
     if (v)
         (void)printf("%-11s %s\n", "kind", v->kind);
-    if (sign)
-        (void)printf("%-11s %.*s%s%s%s, step %s: %s\n", "flow", (int)(sign - t->id), t->id,
-                     t->flow && *t->flow->name ? " (" : "", t->flow ? t->flow->name : "",
-                     t->flow && *t->flow->name ? ")" : "", sign + 1,
+    if (sign) {
+        bool has_name = t->flow && *t->flow->name;
+        (void)printf("%-11s %.*s%s", "flow", (int)(sign - t->id), t->id, has_name ? " (" : "");
+        cli_print_text(has_name ? t->flow->name : "");
+        (void)printf("%s, step %s: %s\n", has_name ? ")" : "", sign + 1,
                      t->flow ? lade_flow_state_name(t->flow->state) : "gone");
+    }
     if (v)
         print_key("unique key", v->unique_key);
     if (v)

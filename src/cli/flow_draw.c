@@ -1,5 +1,9 @@
 #include "cli/flow_draw.h"
 
+#include <string.h>
+
+#include "cli/text.h"
+
 /* By enum lade_flow_step_state: fill for both kinds of picture. */
 static const char *const fills[LADE_N_STEP_STATES] = {"#eeeeee", "#cfe3ff", "#c9efc9",
                                                       "#ffc9c9", "#e0d4c4", "#fff0b8"};
@@ -9,16 +13,21 @@ static bool is_handler(const lade_flow_view *v, size_t i)
     return i >= v->n_steps;
 }
 
-/* Names and kinds have no quotes; what people write as a flow's name may. */
+/* Names and kinds have no quotes; what people write as a flow's name may, and bytes that are no text. */
 static void add_quoted(struct lb_buf *out, const char *text)
 {
+    struct lb_buf line;
+    lb_buf_init(&line);
+    cli_add_printable(&line, text, strlen(text), SIZE_MAX);
+    out->failed = out->failed || line.failed;
     lb_buf_add_byte(out, '"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
+    for (size_t i = 0; i < line.n; i++) {
+        if (line.p[i] == '"' || line.p[i] == '\\')
             lb_buf_add_byte(out, '\\');
-        lb_buf_add_byte(out, (uint8_t)*text < 0x20 ? ' ' : (uint8_t)*text);
+        lb_buf_add_byte(out, line.p[i]);
     }
     lb_buf_add_byte(out, '"');
+    lb_buf_fini(&line);
 }
 
 void cli_flow_dot(struct lb_buf *out, const lade_flow_view *v)

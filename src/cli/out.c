@@ -395,6 +395,15 @@ int cli_out_raw(lade_bytes bytes, lade_err *err)
     return end_stdout(false, err);
 }
 
+void cli_print_text(const char *text)
+{
+    struct lb_buf line;
+    lb_buf_init(&line);
+    cli_add_printable(&line, text, strlen(text), SIZE_MAX);
+    (void)fwrite(line.n > 0 ? (const char *)line.p : "", 1, line.n, stdout);
+    lb_buf_fini(&line);
+}
+
 bool cli_out_is_json(const struct cli *c)
 {
     return c->format == CLI_JSON || c->format == CLI_NDJSON;

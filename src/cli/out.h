@@ -89,5 +89,7 @@ bool cli_out_needs_list(const struct cli *c, char **args, int n_args);
 LADE_CHECKED int cli_out_object(const struct cli *c, struct cli_row *row, lade_err *err);
 /* Writes bytes as they are. */
 LADE_CHECKED int cli_out_raw(lade_bytes bytes, lade_err *err);
+/* Text of a user's on a line for people: no control character of it reaches the terminal. */
+void cli_print_text(const char *text);
 
 #endif

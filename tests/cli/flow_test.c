@@ -277,6 +277,24 @@ static void bad_workflows_are_refused(void **state)
     run_free(&r);
 }
 
+/* Of a name no control character reaches a terminal, and a picture of it can be drawn. */
+static void names_of_workflows_are_printed_as_text(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    static const char file[] =
+        "{\"id\":\"f\",\"name\":\"a\\\"b\\n\\u001b[31m\\\\\",\"chain\":[{\"kind\":\"k\"}]}";
+    RUN_IN(&r, file, sizeof(file) - 1, "flow", "run", "-");
+    assert_code(&r, 0);
+    RUN(&r, "flow", "show", "f");
+    assert_says(r.out, "f (a\"b\\n\\x1b[31m\\): running");
+    RUN(&r, "flow", "show", "f", "--dot");
+    assert_says(r.out, "label=\"a\\\"b\\\\n\\\\x1b[31m\\\\\";");
+    RUN(&r, "job", "trace", "f~0");
+    assert_says(r.out, "f (a\"b\\n\\x1b[31m\\), step 0: running");
+    run_free(&r);
+}
+
 static void workflow_of_a_known_id_exits_4(void **state)
 {
     (void)state;
@@ -301,6 +319,7 @@ int main(int argc, char **argv)
         ON_STORE(workflow_of_one_job_is_run),
         ON_STORE(programs_read_the_results_of_the_steps_before),
         ON_STORE(bad_workflows_are_refused),
+        ON_STORE(names_of_workflows_are_printed_as_text),
         ON_STORE(workflow_of_a_known_id_exits_4),
     };
     return run_group(argc, argv, "flow", tests, LB_ARRAY_LEN(tests));

@@ -133,6 +133,21 @@ static void schedules_of_two_namespaces_are_apart(void **state)
     run_free(&r);
 }
 
+static void what_a_schedule_puts_is_shown_as_text(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    RUN(&r, "schedule", "set", "s", "--every", "1h", "--kind", "k", "--payload", "a\x1b[31mb\n",
+        "--unique", "\xff\xfe", "--header", "h=\x1b[1m");
+    assert_code(&r, 0);
+    RUN(&r, "schedule", "show", "s");
+    assert_code(&r, 0);
+    assert_says(r.out, "payload        a\\x1b[31mb\\n\n");
+    assert_says(r.out, "unique_key     (2 bytes, binary)\n");
+    assert_says(r.out, "header         h=\\x1b[1m\n");
+    run_free(&r);
+}
+
 static void bad_rules_are_refused_with_what_to_do(void **state)
 {
     (void)state;
@@ -287,6 +302,7 @@ int main(int argc, char **argv)
         ON_STORE(schedule_is_set_shown_paused_run_and_removed),
         ON_STORE(an_interval_of_0_is_refused),
         ON_STORE(schedules_of_two_namespaces_are_apart),
+        ON_STORE(what_a_schedule_puts_is_shown_as_text),
         ON_STORE(bad_rules_are_refused_with_what_to_do),
         ON_STORE(set_takes_its_id_as_an_argument_too),
         ON_STORE(show_as_tsv_is_a_line_of_names_and_one_of_values),
