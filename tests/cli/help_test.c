@@ -151,9 +151,46 @@ static void show_of_a_schedule_has_all_of_its_job(void **state)
     run_free(&r);
 }
 
+static void help_shows_only_the_global_options_a_command_takes(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *words[2];
+        const char *has, *lacks;
+    } cases[] = {
+        {{"version", NULL}, "--output", "--dry-run"},
+        {{"version", NULL}, "--json", "--queue"},
+        {{"version", NULL}, "--help", "--yes"},
+        {{"help", NULL}, "--help", "--url"},
+        {{"job", "ls"}, "--queue", "--yes"},
+        {{"job", "ls"}, "only this queue", "--dry-run"},
+        {{"job", "rm"}, "--yes", NULL},
+        {{"job", "kill"}, "--dry-run", "--yes"},
+        {{"enqueue", NULL}, "where to", "--yes"},
+        {{"work", NULL}, "a=3,b=1", "--dry-run"},
+        {{"flow", "ls"}, "--url", "--queue"},
+        {{"doctor", NULL}, "--url", "--queue"},
+    };
+
+    struct cli_run r = {0};
+    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
+        const char *args[] = {"help", cases[i].words[0], cases[i].words[1], NULL};
+        run_args(&r, NULL, args);
+        assert_code(&r, 0);
+        const char *globals = strstr(r.out, "Global options:");
+        assert_non_null(globals);
+        assert_says(globals, cases[i].has);
+        if (cases[i].lacks)
+            assert_null(strstr(globals, cases[i].lacks));
+    }
+    run_free(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        ON_STORE(help_shows_only_the_global_options_a_command_takes),
         ON_STORE(examples_of_every_help_are_understood),
         ON_STORE(queue_is_refused_where_it_would_be_ignored),
         ON_STORE(options_that_do_nothing_without_or_beside_another_are_refused),

@@ -354,42 +354,6 @@ static void a_home_that_is_not_there_is_named_and_not_made(void **state)
     run_free(&r);
 }
 
-static void help_shows_only_the_global_options_a_command_takes(void **state)
-{
-    (void)state;
-
-    static const struct {
-        const char *words[2];
-        const char *has, *lacks;
-    } cases[] = {
-        {{"version", NULL}, "--output", "--dry-run"},
-        {{"version", NULL}, "--json", "--queue"},
-        {{"version", NULL}, "--help", "--yes"},
-        {{"help", NULL}, "--help", "--url"},
-        {{"job", "ls"}, "--queue", "--yes"},
-        {{"job", "ls"}, "only this queue", "--dry-run"},
-        {{"job", "rm"}, "--yes", NULL},
-        {{"job", "kill"}, "--dry-run", "--yes"},
-        {{"enqueue", NULL}, "where to", "--yes"},
-        {{"work", NULL}, "a=3,b=1", "--dry-run"},
-        {{"flow", "ls"}, "--url", "--queue"},
-        {{"doctor", NULL}, "--url", "--queue"},
-    };
-
-    struct cli_run r = {0};
-    for (size_t i = 0; i < LB_ARRAY_LEN(cases); i++) {
-        const char *args[] = {"help", cases[i].words[0], cases[i].words[1], NULL};
-        run_args(&r, NULL, args);
-        assert_code(&r, 0);
-        const char *globals = strstr(r.out, "Global options:");
-        assert_non_null(globals);
-        assert_says(globals, cases[i].has);
-        if (cases[i].lacks)
-            assert_null(strstr(globals, cases[i].lacks));
-    }
-    run_free(&r);
-}
-
 /* Nothing is done whose result could not be told. */
 static void a_closed_or_full_stdout_is_told_with_what_was_done(void **state)
 {
@@ -612,7 +576,6 @@ int main(int argc, char **argv)
         ON_STORE(only_lade_url_names_a_store_and_redis_url_is_not_asked),
         ON_STORE(looking_makes_no_store),
         ON_STORE(a_home_that_is_not_there_is_named_and_not_made),
-        ON_STORE(help_shows_only_the_global_options_a_command_takes),
         ON_STORE(a_closed_or_full_stdout_is_told_with_what_was_done),
         ON_STORE(urls_that_cannot_be_used_are_told_with_their_reason),
         ON_STORE(a_wrong_password_is_told_and_exits_5),
