@@ -23,6 +23,13 @@ static const char *take_following(const char *id, struct lq_leased *out)
     return text;
 }
 
+/* A worker and a queue that is there: on Redis flows of others are not folded. */
+static void begin(void)
+{
+    ct_join("w", "q p");
+    EXPECT(0, ct.s->ops->pause(ct.s, "q", false, &ct.err));
+}
+
 /* The settle of a step under the fence of this lease. */
 static struct lq_settle step(const struct lq_leased *j, const char *id, bool goes_on)
 {
@@ -55,7 +62,7 @@ static void take_hands_out_the_steps_that_follow_one_after_the_other(void **stat
 {
     (void)state;
     struct lq_leased a;
-    ct_join("w", "q p");
+    begin();
     fl_add("f", "q q<0 q<1 q<2");
     const char *follow = take_following("f~0", &a);
     assert_true(*follow == 0 || strcmp(follow, "f~1=b1 f~2=b2 f~3=b3") == 0);
@@ -75,7 +82,7 @@ static void take_hands_out_the_steps_that_follow_one_after_the_other(void **stat
 static void take_that_does_not_ask_is_given_no_steps_that_follow(void **state)
 {
     (void)state;
-    ct_join("w", "q");
+    begin();
     fl_add("f", "q q<0");
     assert_int_equal(ct_take("w", "q", 1), 1);
     assert_int_equal(ct.got.job[0].n_follow, 0);
@@ -86,7 +93,7 @@ static void no_more_steps_follow_than_may(void **state)
     (void)state;
     const char *nodes = "q";
     struct lq_leased a;
-    ct_join("w", "q");
+    begin();
     for (int i = 0; i < 60; i++)
         nodes = ct_format("%s q<%d", nodes, i);
     fl_add("f", nodes);
@@ -105,7 +112,7 @@ static bool hands_out(const struct lq_leased *a)
 static struct lq_leased chain(void)
 {
     struct lq_leased a;
-    ct_join("w", "q");
+    begin();
     fl_add("f", "q q<0 q<1 q<2");
     (void)take_following("f~0", &a);
     (void)hands_out(&a);
@@ -154,7 +161,7 @@ static void chains_of_one_call_do_not_mix(void **state)
 {
     (void)state;
     struct lq_leased a, b;
-    ct_join("w", "q");
+    begin();
     fl_add("f", "q q<0 q<1");
     fl_add("g", "q q<0 q<1");
     (void)take_following("f~0", &a);
@@ -336,7 +343,7 @@ static void step_without_one_behind_it_does_not_go_on(void **state)
 {
     (void)state;
     struct lq_leased a;
-    ct_join("w", "q p");
+    begin();
     fl_add("f", "q p<0");
     (void)take_following("f~0", &a);
     assert_string_equal(SETTLE(step(&a, "f~0", true)), ".");

@@ -110,8 +110,12 @@ static bool is_run(const struct ls_redis_settles *g, size_t at, size_t n)
 static size_t measure_run(const struct ls_redis_settles *g, size_t at, size_t end)
 {
     size_t i = at + 1;
+    /* each with its event */
+    bool tells = g->s->n_telling > 0 && ls_redis_is_telling(g->s, g->sorted[at]->queue);
     while (i < end && may_run(g, g->sorted[at]) && may_run(g, g->sorted[i]) &&
            g->sorted[i]->fence == g->sorted[at]->fence &&
+           g->sorted[i - 1]->goes_on == g->sorted[at]->goes_on &&
+           !(tells && g->sorted[at]->goes_on) &&
            ls_redis_id_follows(g->sorted[i - 1]->id, g->sorted[i]->id))
         i++;
     return i - at;
@@ -150,6 +154,8 @@ static void fill_lane(struct ls_redis_settles *g, struct ls_redis_settle_lane *l
             (struct ls_redis_settle_run){(uint32_t)(l->first + l->n), (uint32_t)n};
         for (size_t k = 0; k < n; k++)
             order[l->n++] = index_of(g, g->sorted[i + k]);
+        for (size_t k = 0; k < n; k++)
+            g->stays[index_of(g, g->sorted[i + k])] = false;
     }
 }
 
@@ -183,9 +189,11 @@ int ls_redis_settles_init(struct ls_redis_settles *g, struct ls_redis_store *s,
     g->lane = lb_malloc(n * sizeof(*g->lane));
     g->queue = lb_malloc(n * sizeof(*g->queue));
     g->stale = lb_calloc(n, sizeof(*g->stale));
-    if (!g->sorted || !g->order || !g->runs || !g->lane || !g->queue || !g->stale)
+    g->stays = lb_malloc(n * sizeof(*g->stays));
+    if (!g->sorted || !g->order || !g->runs || !g->lane || !g->queue || !g->stale || !g->stays)
         return lb_fail_nomem(err, "settle");
     sort_items(g);
+    memset(g->stays, true, n * sizeof(*g->stays)); /* what is no run does not go on */
     if (twins)
         find_twins(g);
     fill_lanes(g);
@@ -200,6 +208,7 @@ void ls_redis_settles_fini(struct ls_redis_settles *g)
     lb_free(g->lane);
     lb_free(g->queue);
     lb_free(g->stale);
+    lb_free(g->stays);
 }
 
 /* "class NUL kind NUL text", or nothing. */
@@ -336,6 +345,14 @@ static void encode_results(struct ls_redis_cmd *cmd, const struct ls_redis_settl
     }
 }
 
+/* How many, and who of them goes on: lua/settle.lua. */
+static uint64_t run_number(const struct ls_redis_settles *g, const struct ls_redis_settle_run *run)
+{
+    bool between = run->n > 1 && item_at(g, run->at)->goes_on;
+    bool last = item_at(g, run->at + run->n - 1)->goes_on;
+    return run->n + (between ? 10000 : 0) + (last ? 20000 : 0);
+}
+
 static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *g,
                        const struct ls_redis_settle_lane *l)
 {
@@ -349,7 +366,7 @@ static void encode_ids(struct ls_redis_cmd *cmd, const struct ls_redis_settles *
     for (size_t i = 0; i < l->n_runs; i++) {
         const struct ls_redis_settle_run *run = &g->runs[l->run + i];
         ls_redis_arg_slice(cmd, item_at(g, run->at)->id);
-        ls_redis_arg_u64(cmd, run->n);
+        ls_redis_arg_u64(cmd, run_number(g, run));
         ls_redis_arg_u64(cmd, item_at(g, run->at)->fence);
         encode_results(cmd, g, run);
     }
@@ -468,17 +485,22 @@ bool ls_redis_settles_read(struct ls_redis_settles *g, size_t i, struct ls_redis
     size_t n = ls_redis_read_array(&cur);
     for (size_t k = 0; k < n; k++) {
         int64_t at = ls_redis_read_int(&cur);
+        bool stays = at < 0;
+        at = stays ? -1 - at : at;
         if (cur.bad || at < 0 || (size_t)at >= l->n)
             return false;
-        g->stale[g->order[l->first + (size_t)at]] = true;
+        (stays ? g->stays : g->stale)[g->order[l->first + (size_t)at]] = true;
     }
     return !cur.bad;
 }
 
 void ls_redis_settles_report(struct ls_redis_settles *g)
 {
-    for (size_t i = 0; i < g->n; i++)
-        g->it[i].outcome = g->stale[i] ? LADE_STALE : 0;
+    for (size_t i = 0; i < g->n; i++) {
+        struct lq_settle *it = &g->it[i];
+        it->outcome = g->stale[i] ? LADE_STALE : 0;
+        it->went_on = it->goes_on && !g->stale[i] && !g->stays[i];
+    }
 }
 
 void ls_redis_settles_doubt(struct ls_redis_settles *g)

@@ -14,7 +14,10 @@ struct ls_redis_settle_lane {
     size_t run, n_runs; /* in `runs` */
 };
 
-/* Plain completed jobs of one fence whose ids follow each other. */
+/*
+ * Plain completed jobs of one fence whose ids follow each other. All but the last go on, or none does; so that, and whether the last does, is
+ * told with the number.
+ */
 struct ls_redis_settle_run {
     uint32_t at, n; /* in `order` */
 };
@@ -30,6 +33,7 @@ struct ls_redis_settles {
     const char **queue;
     size_t n_queues; /* scripts, and so replies */
     bool *stale;     /* of each item */
+    bool *stays;     /* of each item that goes on: the step behind it was not leased */
 };
 
 /* twins: look for items that are the same settle twice. */

@@ -39,11 +39,13 @@ static void encode_take(struct ls_redis_conn *c, const struct ls_redis_trip *t, 
     ls_redis_cmd_end(cmd);
 }
 
-/* A take from one queue, and nothing to settle or jobs of the same queue: lua/trip.lua, lua/flow_trip.lua. */
+/* A take from one queue, and nothing to settle or jobs of the same queue: lua/trip.lua, lua/flow_trip.lua; or steps of flows alone. */
 bool ls_redis_trip_is_one_call(const struct ls_redis_trip *t)
 {
     const struct ls_redis_settles *g = &t->settles;
-    if (!t->take || t->take->lanes.n != 1 || g->n_queues > 1)
+    if (!t->take)
+        return g->n_queues == 1 && ls_redis_settles_move_flows(g, 0);
+    if (t->take->lanes.n != 1 || g->n_queues > 1)
         return false;
     return g->n_queues == 0 || strcmp(g->queue[0], t->take->lanes.queue[0]) == 0;
 }
@@ -54,20 +56,24 @@ static void encode_both(struct ls_redis_conn *c, struct ls_redis_trip *t, bool r
     const struct ls_redis_settles *g = &t->settles;
     ls_redis_settles_prepare(g);
     size_t n = g->n_queues > 0 ? ls_redis_settles_n_args(g, 0) : 0;
-    bool flows = n > 0 && ls_redis_settles_move_flows(g, 0), usual = !repeat && !t->w->take_doubt;
+    bool flows = n > 0 && ls_redis_settles_move_flows(g, 0),
+         usual = !repeat && !(t->w && t->w->take_doubt);
     if (flows)
         usual = usual && t->s->n_doubts == 0 && !ls_redis_is_telling(t->s, g->queue[0]);
     else
         t->tries_short = usual = usual && (n == 0 || ls_redis_settles_are_plain(g, 0)) &&
                                  ls_redis_detour_is_open(&t->s->trip);
-    struct ls_redis_cmd *cmd = ls_redis_script_begin(
-        c, flows ? LS_REDIS_LUA_FLOW_TRIP : LS_REDIS_LUA_TRIP, 1, 3 + n + N_TAKE_ARGS);
-    ls_redis_keys_of(cmd, t->s, t->take->lanes);
+    struct ls_redis_cmd *cmd =
+        ls_redis_script_begin(c, flows ? LS_REDIS_LUA_FLOW_TRIP : LS_REDIS_LUA_TRIP, 1,
+                              3 + n + (t->take ? N_TAKE_ARGS : 0));
+    ls_redis_key(cmd, t->s->base.config.ns, t->take ? t->take->lanes.queue[0] : g->queue[0],
+                 "meta");
     ls_redis_arg_str(cmd, what[n > 0][!usual]);
     ls_redis_arg_u64(cmd, n);
     if (n > 0)
         ls_redis_settles_add_args(g, cmd, 0, repeat);
-    add_take_args(cmd, t, repeat);
+    if (t->take)
+        add_take_args(cmd, t, repeat);
     ls_redis_cmd_end(cmd);
 }
 
@@ -233,6 +239,8 @@ static int read_group(struct ls_redis_store *s, struct ls_redis_cursor *c, struc
 {
     size_t fields = ls_redis_read_array(c), n = 0;
     int64_t lane = ls_redis_read_int(c), fence = ls_redis_read_int(c);
+    bool chained = lane >= LS_REDIS_CHAINED;
+    lane -= chained ? LS_REDIS_CHAINED : 0;
     bool hops = lane >= LS_REDIS_HOPPED;
     lane -= hops ? LS_REDIS_HOPPED : 0;
     bool tells = lane >= LS_REDIS_TOLD;
@@ -243,6 +251,8 @@ static int read_group(struct ls_redis_store *s, struct ls_redis_cursor *c, struc
     ls_redis_set_telling(s, lanes.queue[lane], tells);
     struct lq_leased *job = out->job + out->n;
     int rc = fields == 3 ? read_run(c, out, job, &n) : read_singles(c, fields, out, job, &n);
+    if (n == 1 && (hops || chained))
+        job->n_follow = LS_REDIS_FOLLOW;
     if (rc == 0 && !c->bad && hops)
         rc = ls_redis_fill_from_shelf(s, out, job, n);
     if (rc < 0 || c->bad)
@@ -394,6 +404,8 @@ static int fetch_bodies(struct ls_redis_trip *t, struct ls_redis_conn *c, struct
         n = next_run(out, &at);
         struct lb_slice bytes = ls_redis_read_bytes_or_null(&cur);
         rc = ls_redis_fill_run(t->s, out, &out->job[at], n, bytes);
+        if (rc >= 0 && out->job[at].n_follow > 0)
+            ls_redis_fill_follow(t->s, out, &out->job[at], bytes);
         if (rc >= 0)
             ls_redis_put_on_shelf(t->s, &out->job[at], rc, bytes);
         rc = rc == LADE_EMPTY ? 0 : rc;
@@ -448,6 +460,8 @@ static int finish_take(struct ls_redis_trip *t, struct ls_redis_conn *c, struct 
         ls_redis_settles_doubt(&t->settles);
         return rc;
     }
+    for (size_t i = before; i < out->n && !t->take->follow; i++)
+        out->job[i].n_follow = 0;
     if (!t->more) {
         t->w->take_seq++;
         t->w->take_doubt = false;

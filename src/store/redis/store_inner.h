@@ -84,6 +84,7 @@ extern struct ls_redis_script_table ls_redis_scripts; /* constant once a store w
 #define LS_REDIS_DOUBTS_MAX   16
 #define LS_REDIS_TOLD         1000 /* added to a lane by take.lua, reclaim.lua */
 #define LS_REDIS_HOPPED       2000 /* the same by flow_trip.lua: a next step */
+#define LS_REDIS_CHAINED      4000 /* the same by take.lua: a step of a folded chain */
 #define LS_REDIS_TELLING_MAX  64   /* the settles of further queues come without their events */
 #define LS_REDIS_FOLDING_MAX  16
 #define LS_REDIS_STOPS_MAX    256 /* stops a renew fetches at most */

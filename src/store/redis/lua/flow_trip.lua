@@ -1,7 +1,7 @@
 -- flow_trip.lua - settle and take of one queue in one call, when steps of flows are settled; by a short way those of folded ones
 --
 -- KEYS  meta
--- ARGV  "settle", or "settle_long" for no short way; n, n arguments of the settle (settle.lua), the arguments of the take (take.lua)
+-- ARGV  "settle", or "settle_long" for no short way; n, n arguments of the settle (settle.lua), the arguments of the take (take.lua), if any
 -- Answers {what the settle answers, what the take answers, whether something went the short way (0|1)}.
 --
 -- The short way (fold.lua): completed steps of folded flows, in a queue that is in no way special. The states of all those flows are
@@ -28,9 +28,11 @@ local function begin_next(name, step)
     return 'r' .. now_text
 end
 
--- n steps from `place` on, under this fence, have completed. The new states of their flow; nil: not the short way.
-local function move(name, text, place, n, fence, done)
-    local from, to = find(text, place .. ' ' .. n .. ' a' .. fence .. ' ', 6, true)
+-- n steps from `place` on, under this fence, have completed; of a chain the first of them is leased, and each of the others went on from the one
+-- before it. last: what follows goes on, too. The new states of their flow; nil: not the short way.
+local function move(name, text, place, n, fence, done, between, last)
+    local leased = between and 1 or n
+    local from, to = find(text, place .. ' ' .. leased .. ' a' .. fence .. ' ', 6, true)
     local before = from and byte(text, from - 1)
     if before ~= 58 and before ~= 59 then
         return
@@ -38,11 +40,25 @@ local function move(name, text, place, n, fence, done)
     local worker, rest = match(text, '^(%w+);(.*)$', to + 1)
     local head = sub(text, 1, from - 1)
     local next, left = match(rest or '-', '^(%d+) (%d+) w;$')
+    local shape = byte(text)
+    if between then -- those waited
+        left = (left or 0) - (n - 1)
+        if shape ~= 67 or left < 0 or next ~= format('%d', place + 1) then
+            return
+        end
+        next, left = left > 0 and format('%d', next + n - 1) or nil, format('%d', left)
+        rest = next and rest or ''
+    end
+    if last and (shape ~= 67 or not next) then
+        return
+    end
     local goes_on = byte(text) == 71 and (find(head, ' [ar]') or find(rest, ' [ar]'))
     if not worker or not (goes_on or next or rest == '') then
         return
     end
-    h.held[worker] = (h.held[worker] or 0) - n
+    h.held[worker] = (h.held[worker] or 0) - (last and 0 or leased)
+    h.ended = h.ended + (last and 0 or leased)
+    h.launched = h.launched + n - leased
     if h.keep > 0 and byte(text, 4) == PLUS then
         h.more = h.more + n
     elseif h.keep > 0 then
@@ -60,7 +76,9 @@ local function move(name, text, place, n, fence, done)
         end
     end
     if gone then
-        head = gone .. from .. ' ' .. k + 1 .. ' c' .. first .. later .. ',' .. max(now - first, 0) .. ';'
+        head = gone .. from .. ' ' .. k + n .. ' c' .. first .. later .. rep(',' .. max(now - first, 0), n) .. ';'
+    elseif between and h.keep > 0 then
+        head = head .. place .. ' ' .. n .. ' c' .. now_text .. rep(',0', n - 1) .. ';'
     else
         head = head .. place .. ' ' .. n .. done
     end
@@ -71,14 +89,19 @@ local function move(name, text, place, n, fence, done)
         h.over[#h.over + 1] = sub(name, 1, -2)
         return head
     end
-    head = head .. next .. ' 1 ' .. begin_next(name, next) .. ';'
+    if last then
+        h.launched = h.launched + 1
+        head = head .. next .. ' 1 a' .. fence .. ' ' .. worker .. ';'
+    else
+        head = head .. next .. ' 1 ' .. begin_next(name, next) .. ';'
+    end
     return left == '1' and head or head .. next + 1 .. ' ' .. left - 1 .. ' w;'
 end
 
 -- How many of the next steps the taker may have: spare, what it asks for less what is ready before them; and of the best level that is
 -- ready, or a better one, three quarters of what it asks for in any case. And whether there is more to be taken.
 local function room_of(meta, worker, most)
-    local till = call('ZSCORE', P .. 'workers', worker)
+    local till = worker and call('ZSCORE', P .. 'workers', worker)
     if not till or tonumber(till) < now then
         return 0, 0, 0, false
     end
@@ -103,14 +126,16 @@ local function write(meta, worker)
         spread('RPUSH', P .. 'ready:' .. level, list, 1, #list)
         readied = readied + #list
     end
-    h.held[worker] = (h.held[worker] or 0) + h.leased
+    if h.leased > 0 then
+        h.held[worker] = (h.held[worker] or 0) + h.leased
+    end
     for w, k in pairs(h.held) do
         if k ~= 0 then
             call('HINCRBY', P .. 'held', w, k)
         end
     end
     local xc = tonumber(meta[12] or 0) + h.more
-    call('HSET', P .. 'meta', 'completed', (meta[14] or 0) + h.n, 'xc', xc, 'xa', (meta[13] or 0) + h.leased - h.n,
+    call('HSET', P .. 'meta', 'completed', (meta[14] or 0) + h.n, 'xc', xc, 'xa', (meta[13] or 0) + h.leased - h.ended,
          'enqueued', (meta[15] or 0) + h.launched, 'fence', h.leased > 0 and h.fence or meta[8] or 0)
     if h.keep > 0 then
         local ghosts = tonumber(meta[11] or 0)
@@ -142,17 +167,18 @@ local function hop(argv, at, take_at)
     local texts = fetch('HMGET', P .. 'pack', names, 1, n_runs)
     local spare, share, best, more = room_of(meta, worker, tonumber(argv[take_at + 1]))
     now_text = format('%.0f', now)
-    h = {n = 0, leased = 0, launched = 0, more = 0, keep = tonumber(argv[at + 4]), spare = spare, share = share, best = best, is_more = more, ready = {}, held = {},
-         entries = {}, states = {}, over = {}, known = {}, remembered = {}, moved = {}, fence = format('%.0f', next_fence(meta[8]))}
-    h.state = 'a' .. h.fence .. ' ' .. worker
+    h = {n = 0, leased = 0, ended = 0, launched = 0, more = 0, keep = tonumber(argv[at + 4]), spare = spare, share = share, best = best, is_more = more, ready = {},
+         held = {}, entries = {}, states = {}, over = {}, known = {}, remembered = {}, moved = {}, fence = format('%.0f', next_fence(meta[8]))}
+    h.state = 'a' .. h.fence .. ' ' .. (worker or '')
     h.n_kept = call('LLEN', P .. 'completed')
     call('HLEN', P .. 'held')
     local done, seen, k = h.keep > 0 and ' c' .. now_text .. ';' or ' g;', {}, 0
     for r = 1, n_runs do
         local i, name = runs_at + 4 * r - 4, names[r]
         local text = seen[name] and h.states[seen[name]] or texts[r]
-        local id, n, fence = argv[i], argv[i + 1], argv[i + 2]
-        local new = text and byte(text) > 57 and move(name, text, sub(id, #name + 1), n, fence, done)
+        local id, number, fence = argv[i], tonumber(argv[i + 1]), argv[i + 2]
+        local n, on = number % 10000, floor(number / 10000)
+        local new = text and byte(text) > 57 and move(name, text, sub(id, #name + 1), n, fence, done, on % 2 == 1, on >= 2)
         if new then
             h.n = h.n + n
             if not seen[name] then
@@ -185,12 +211,13 @@ local function rest_of(argv, at, take_at)
     end
     for r = 1, n_runs do
         local i = runs_at + 4 * r - 4
-        for k = 0, argv[i + 1] - 1 do
+        local n = argv[i + 1] % 10000
+        for k = 0, n - 1 do
             if not h.moved[r] then
                 index[#index + 1] = jobs + k
             end
         end
-        jobs = jobs + argv[i + 1]
+        jobs = jobs + n
         if not h.moved[r] then
             left = left + 1
             for k = i, i + 3 do
@@ -214,9 +241,10 @@ local function settle_rest(keys, argv, at, take_at)
     end
     local stale, n_ids = ops.flow_settle(keys, rest, h.remembered), tonumber(argv[at + 6])
     for i = 1, #stale do
-        if stale[i] >= n_ids then
-            stale[i] = index[stale[i] - n_ids + 1]
-        end
+        local stays = stale[i] < 0
+        local at = stays and -1 - stale[i] or stale[i]
+        at = at >= n_ids and index[at - n_ids + 1] or at
+        stale[i] = stays and -1 - at or at
     end
     return stale
 end
@@ -224,7 +252,9 @@ end
 -- The take behind: what else is there.
 local function take_rest(keys, argv, take_at)
     local ask = ops.part_of(argv, take_at, #argv)
-    if h.leased == 0 then
+    if not ask[1] then
+        return {}
+    elseif h.leased == 0 then
         return ops.take(keys, ask)
     end
     call('SET', P .. 'got:' .. ask[1], ask[7] .. ' ' .. h.fence .. '\0' .. concat(h.known, '\0'), 'PX', ask[9])
@@ -257,7 +287,8 @@ local function op_flow_trip(keys, argv)
         hop(argv, 3, take_at)
     end
     if not h then
-        return {ops.flow_settle(keys, ops.part_of(argv, 3, take_at - 1)), ops.take(keys, ops.part_of(argv, take_at, #argv)), 0}
+        local stale = ops.flow_settle(keys, ops.part_of(argv, 3, take_at - 1))
+        return {stale, argv[take_at] and ops.take(keys, ops.part_of(argv, take_at, #argv)) or {}, 0}
     end
     local stale = settle_rest(keys, argv, 3, take_at)
     local taken = take_rest(keys, argv, take_at)

@@ -3,11 +3,12 @@
 -- KEYS  meta
 -- ARGV  client, tag of the answer, repeated (0|1), ms the answer is remembered, completed kept, dead kept,
 --       n ids, groups, n special, n doubtful tags, n runs; the doubtful tags; the ids; for each group of ids with one fence: fence,
---       length; for each run: id of its first, n, fence, results as pack.lua keeps them (completed jobs whose ids follow each other);
+--       length; for each run: id of its first, n, fence, results as pack.lua keeps them (completed jobs whose ids follow each other;
+--       to n are added 10000 when all of them but the last go on, 20000 when the last does: settle.h);
 --       for each special of the ids: index, to, delay ms (of a completed one: how long its result is kept apart from it, or 0), reason, failed (0|1), history given (0|1), history, result,
 --       class, kind and text of a death with NULs between, or ""
--- Answers the indices that are stale, those of jobs in runs counted on behind the ids. No two items have the same id and
--- fence.
+-- Answers the indices that are stale, those of jobs in runs counted on behind the ids; and as -1 - index those that were to go on and
+-- do not. No two items have the same id and fence. Runs are settled first: what goes on may end otherwise.
 --
 -- What was settled is remembered under client and tag. A repeat of this call, or a later call of a client whose earlier
 -- one (a doubtful tag) ended without an answer, so learns that the lease is gone because it settled it.
@@ -20,6 +21,7 @@ local P, keep_done, has_marks
 local known_key, tags, known -- what earlier calls had settled: "P set:client:", tags to look at, what they name
 local stale, held, settled, done, entries, fin, remembered, records
 local n_settled, n_done, n_fin, n_in_packs, n_entries
+local n_begun -- steps that went on
 local ends -- of jobs with details
 local details -- of the client, for the events: by id the record of a failure and that of its end; by run
 local extracted -- id, body, id, body ... of jobs that left their packs and are not written yet; nil when something may ask for them
@@ -267,6 +269,61 @@ local function settle_loose(index, name, from, to, fence, results)
     end
 end
 
+local settle_ahead
+do
+-- Whether the step is leased under this fence, or was settled under it.
+local function has_begun(p, place, fence)
+    local v = p and p.v or {}
+    for k = 1, #v, 3 do
+        if place >= v[k] and place < v[k] + v[k + 1] and match(v[k + 2], '^a(%d+) ') == fence then
+            return true
+        end
+    end
+    return tags and p and settled_before(fence, id_at(p.name, place)) or false
+end
+
+-- The step that FOLD.complete has just let begin is its worker's.
+local function go_on(p, place, fence, worker)
+    local readied = FOLD.readied
+    local r = readied[#readied]
+    if not r or r.p ~= p or r.step ~= place then
+        return
+    end
+    readied[#readied] = nil
+    set_state(p, place, place + 1, 'a' .. fence .. ' ' .. worker)
+    extra.a = extra.a + 1
+    held[worker] = held[worker] - 1
+    n_begun = n_begun + 1
+    if telling then
+        tell_run(EVENT.ACTIVE, P, p, place, place + 1, 1)
+    end
+end
+
+-- A run of which some go on: of a folded chain, one after the other.
+function settle_ahead(index, id, n_jobs, fence, results, said, between, last)
+    local name, from = name_of(id), place_of(id)
+    local p = pack_at(P, name)
+    p = p and p.head and p or nil
+    for place = from, from + n_jobs - 1 do
+        local _, _, state = find_in_pack(P, id_at(name, place))
+        local worker = p and p.head and match(state or '', '^a' .. fence .. ' (%w+)$')
+        local result = results == '' and '' or cut_results(results, place, place + 1)
+        local goes_on = between and place < from + n_jobs - 1 or last and place == from + n_jobs - 1
+        if worker then
+            complete_run(p, place, place + 1, fence, worker, n_jobs == 1 and said, result)
+            if goes_on then
+                go_on(p, place + 1, fence, worker)
+            end
+        else
+            settle_loose(index + place - from, name, place, place + 1, fence, result)
+        end
+        if goes_on and not has_begun(p, place + 1, fence) then
+            stale[#stale + 1] = -1 - (index + place - from)
+        end
+    end
+end
+end
+
 local function settle_run(index, id, n_jobs, fence, results, said)
     local name, from = name_of(id), place_of(id)
     local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
@@ -459,6 +516,7 @@ local function reset(argv, n_special, n_doubtful)
     known_key, tags, known = P .. 'set:' .. argv[1] .. ':', nil, nil
     stale, held, settled, done, entries, fin, remembered, records = {}, {}, {}, {}, {}, {}, {}, {}
     n_settled, n_done, n_fin, n_in_packs, n_entries = 0, 0, 0, 0, 0
+    n_begun = 0
     ends = n_special > 0 and new_ends() or nil
     if argv[3] == '1' or n_doubtful > 0 then
         tags = {argv[3] == '1' and argv[2] or nil}
@@ -529,16 +587,22 @@ local function op_settle(keys, argv, carried)
         has_marks = not plain and call('HLEN', P .. 'mark') > 0
     end
 
-    local i = 0
+    local i = n
+    for run = runs_at + 1, runs_at + 4 * n_runs, 4 do
+        local number = tonumber(argv[run + 1])
+        local n_jobs, on, said = number % 10000, floor(number / 10000), details and details.runs[(run - runs_at + 3) / 4]
+        if on > 0 then
+            settle_ahead(i, argv[run], n_jobs, argv[run + 2], argv[run + 3], said, on % 2 == 1, on >= 2)
+        else
+            settle_run(i, argv[run], n_jobs, argv[run + 2], argv[run + 3], said)
+        end
+        i = i + n_jobs
+    end
+    i = 0
     for group = groups_at + 1, groups_at + 2 * n_groups, 2 do
         local size = tonumber(argv[group + 1])
         settle_group(argv, ids_at, i, size, argv[group], leases, special)
         i = i + size
-    end
-    for run = runs_at + 1, runs_at + 4 * n_runs, 4 do
-        local n_jobs = tonumber(argv[run + 1])
-        settle_run(i, argv[run], n_jobs, argv[run + 2], argv[run + 3], details and details.runs[(run - runs_at + 3) / 4])
-        i = i + n_jobs
     end
     if n_settled + n_in_packs == 0 then
         if carried then
@@ -554,7 +618,9 @@ local function op_settle(keys, argv, carried)
     spread('HSET', P .. 'jobs', extracted or {}, 1, extracted and #extracted or 0)
     spread('HDEL', P .. 'lease', settled, 1, n_settled)
     for worker, k in pairs(held) do
-        call('HINCRBY', P .. 'held', worker, -k)
+        if k ~= 0 then
+            call('HINCRBY', P .. 'held', worker, -k)
+        end
     end
     if has_marks then
         spread('HDEL', P .. 'mark', settled, 1, n_settled)
@@ -574,6 +640,9 @@ local function op_settle(keys, argv, carried)
     if heeded then
         heed(P, settled)
         heed(P, heeded)
+    end
+    if n_begun > 0 then
+        call('HINCRBY', P .. 'meta', 'enqueued', n_begun)
     end
     if note_end then
         tell_flows(P)

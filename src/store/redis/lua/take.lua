@@ -8,6 +8,7 @@
 --
 -- A worker that was registered as idle is taken off all lanes first. When it leaves jobs behind, it passes the bell on:
 -- it may have been rung for a job of another lane than it took.
+local CHAINED = 4000 -- the same of a step of a folded chain: those behind it may be run ahead
 local TOLD = 1000 -- added to the lane of a queue with a stream of events: settles then come with theirs
 local PACK_BYTES = 17000 -- no pack has more (LQ_PACK_BYTES)
 local worker, most, was_idle, body_max, budget, seq, ttl, out, next_due -- of the call at hand
@@ -145,7 +146,9 @@ local function lease_run(P, lane, run, meta)
     end
     budget = budget - PACK_BYTES
     meta.known[#meta.known + 1] = entry
-    out[#out + 1] = {lane - 1 + (telling and TOLD or 0), meta.fence, entry}
+    local head = p and p.head or run.head
+    local chained = head and byte(head) == 67 and not gate
+    out[#out + 1] = {lane - 1 + (telling and TOLD or 0) + (chained and CHAINED or 0), meta.fence, entry}
     if p then
         tell_run(EVENT.ACTIVE, P, p, from, to, 1)
     end
