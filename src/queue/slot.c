@@ -76,9 +76,14 @@ static size_t run_size(const struct lade_worker *w)
     return LB_MIN((size_t)(RUN_TIME / w->mean_run), LQ_RUN_MAX);
 }
 
-/* queued -> running. False when nothing is queued. Under the lock; the run before has ended. */
+/*
+ * queued -> running. False when nothing is queued, or the worker stops: what a take under way still brings goes back, and would not be
+ * told to stop. Under the lock; the run before has ended.
+ */
 static bool claim_run(struct lade_worker *w, struct lq_slot *slot)
 {
+    if (w->phase >= LQ_PHASE_STOPPING)
+        return false;
     size_t fit = run_size(w), n = 0, steps = 0; /* with those that may be run ahead */
     for (size_t most = LB_MIN(fit, LB_MAX(w->n_queued / 2, 1)); n < most && w->n_queued > 0; n++) {
         struct lade_job *job = LB_CONTAINER_OF(w->queued.next, struct lade_job, node);
