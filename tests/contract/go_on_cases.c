@@ -128,7 +128,7 @@ static void step_that_went_on_is_leased_to_the_same_worker_under_the_same_fence(
     const struct lq_row *row = ct_row("q", "f~1");
     assert_int_equal(row->state, LADE_STATE_ACTIVE);
     assert_int_equal(row->fence, a.fence);
-    
+
     assert_int_equal(ct_take("w", "q", 5), 0);
     assert_int_equal(ct_info("q").total_enqueued, 2);
     assert_string_equal(SETTLE(step(&a, "f~1", false)), ".");

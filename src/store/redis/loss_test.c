@@ -12,7 +12,6 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "queue/beat.h"
-#include "queue/flow_store.h"
 #include "queue/job.h"
 #include "rt/seam.h"
 
@@ -516,55 +515,6 @@ static void bodies_without_a_put_expire(void **state)
     srig_settle_got(s, LQ_TO_COMPLETED, 0);
 }
 
-/* A group of two and its callback, all in queue q. */
-static int put_group(struct lq_store *s, const char *id)
-{
-    static const uint32_t members[] = {0, 1}, callback[] = {2};
-    static const char body[] = "\x01"
-                               "4b";
-    struct lq_flow_node node[3];
-    for (uint32_t i = 0; i < 3; i++)
-        node[i] = (struct lq_flow_node){.queue = "q",
-                                        .kind = lb_slice_str("k"),
-                                        .body = lb_slice_str(body),
-                                        .level = LQ_LEVEL_DEFAULT,
-                                        .policy = LADE_FLOW_FAIL,
-                                        .next = callback,
-                                        .n_next = i < 2};
-    node[2].dep = members;
-    node[2].n_deps = 2;
-    struct lq_flow flow = {.id = lb_slice_str(id), .node = node, .n = 3, .n_steps = 3};
-    WANT(0, lq_flow_put(s, &flow, &rig.err));
-    return flow.outcome;
-}
-
-/* C-086: a member's end whose answer is lost is repeated; the callback comes once. */
-static void flow_whose_replies_are_lost_moves_once(void **state)
-{
-    (void)state;
-    struct lq_store *s = srig_open_through_proxy();
-    srig_join(s, "w");
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        char id[16], callback[24];
-        (void)snprintf(id, sizeof(id), "f%u", round);
-        (void)snprintf(callback, sizeof(callback), "f%u~2", round);
-        int rule = drop_replies("fold_put.lua", 1);
-        assert_int_equal(put_group(s, id), 0);
-        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
-        assert_int_equal(put_group(s, id), LADE_DUPLICATE);
-        ts_proxy_clear(rig.proxy);
-        assert_int_equal(srig_take(s, "w", 2), 2);
-        rule = drop_replies("settle.lua", 1);
-        srig_settle_got(s, LQ_TO_COMPLETED, 0);
-        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
-        ts_proxy_clear(rig.proxy);
-        assert_int_equal(srig_take(s, "w", 5), 1);
-        assert_string_equal((const char *)rig.got.job[0].id.p, callback);
-        srig_settle_got(s, LQ_TO_COMPLETED, 0);
-    }
-    assert_int_equal(srig_info(s).total_completed, 3 * ROUNDS);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,7 +537,6 @@ int main(void)
         SRIG_TEST(settle_of_a_batch_that_failed_is_no_lost_lease_later),
         SRIG_TEST(take_whose_bodies_do_not_come_is_made_good_by_the_next),
         SRIG_TEST(bodies_without_a_put_expire),
-        SRIG_TEST(flow_whose_replies_are_lost_moves_once),
     };
     return cmocka_run_group_tests(tests, srig_start, srig_stop);
 }

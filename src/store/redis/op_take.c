@@ -16,6 +16,7 @@
 static void add_take_args(struct ls_redis_cmd *cmd, const struct ls_redis_trip *t, bool repeat)
 {
     const struct lq_take *take = t->take;
+    LB_CHECK(take && t->w);
     ls_redis_arg_str(cmd, take->worker);
     ls_redis_arg_u64(cmd, LB_MIN(take->max, LQ_TAKE_MAX));
     ls_redis_arg_int(cmd, take->register_idle);
