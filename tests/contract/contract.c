@@ -32,15 +32,15 @@ static const struct lq_store_ops *const stores[] = {
 };
 
 static const struct ct_group *const groups[] = {
-    &ct_put_group,           &ct_unique_group,  &ct_take_group,     &ct_settle_group,
-    &ct_retain_group,        &ct_lease_group,   &ct_act_group,      &ct_queue_group,
-    &ct_list_group,          &ct_wait_group,    &ct_share_group,    &ct_batch_group,
-    &ct_nomem_group,         &ct_flow_group,    &ct_flow_act_group, &ct_flow_hop_group,
-    &ct_go_on_group,         &ct_note_group,    &ct_conflict_group, &ct_dead_group,
-    &ct_event_group,         &ct_watch_group,   &ct_result_group,   &ct_say_group,
-    &ct_key_group,           &ct_limit_group,   &ct_schedule_group, &ct_single_group,
-    &ct_bound_group,         &ct_control_group, &ct_bytes_group,    &ct_company_group,
-    &ct_company_batch_group,
+    &ct_put_group,      &ct_unique_group,        &ct_take_group,     &ct_settle_group,
+    &ct_retain_group,   &ct_lease_group,         &ct_act_group,      &ct_queue_group,
+    &ct_list_group,     &ct_wait_group,          &ct_share_group,    &ct_batch_group,
+    &ct_nomem_group,    &ct_flow_group,          &ct_flow_act_group, &ct_flow_hop_group,
+    &ct_flow_far_group, &ct_go_on_group,         &ct_note_group,     &ct_conflict_group,
+    &ct_dead_group,     &ct_event_group,         &ct_watch_group,    &ct_result_group,
+    &ct_say_group,      &ct_key_group,           &ct_limit_group,    &ct_schedule_group,
+    &ct_single_group,   &ct_bound_group,         &ct_control_group,  &ct_bytes_group,
+    &ct_company_group,  &ct_company_batch_group,
 };
 
 static struct ts_proxy *proxy; /* NULL when the line is whole */

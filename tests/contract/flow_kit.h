@@ -34,6 +34,7 @@ int fl_act(enum lade_flow_verb verb, const char *id);
 /* "a b c": all flows, newest first, in pages. */
 const char *fl_list(size_t page);
 
-extern const struct ct_group ct_flow_group, ct_flow_act_group, ct_flow_hop_group, ct_go_on_group;
+extern const struct ct_group ct_flow_group, ct_flow_act_group, ct_flow_hop_group, ct_flow_far_group,
+    ct_go_on_group;
 
 #endif

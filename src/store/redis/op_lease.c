@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "queue/beat.h"
 #include "queue/control_store.h"
+#include "store/redis/outbox.h"
 #include "store/redis/slots.h"
 
 /* renew ----------------------------------------------------------------------------------------------------------- */
@@ -18,6 +19,7 @@ struct beat_call {
     const struct lq_beat *beat;
     struct ls_redis_worker *w;
     size_t max;
+    bool ships;          /* in slots: there are messages that somebody has not shipped */
     struct lb_buf about; /* what <ns>:workers keeps behind the two times */
     struct lq_orders orders;
 };
@@ -173,9 +175,10 @@ static int read_renew(struct beat_call *b, struct ls_redis_conn *c, struct lq_st
         ahead.schedules = ls_redis_read_int(&cur) > 0;
         for (size_t i = 0; i < n; i++) {
             cur = ls_redis_conn_reply(c, n + 1 + i);
-            if (ls_redis_read_int(&cur) > 0) /* promote ships them */
-                ahead.due_in_ms = 0;
+            b->ships = ls_redis_read_int(&cur) > 0 || b->ships;
         }
+        if (b->ships) /* by promote; who has just come does it at once */
+            ahead.due_in_ms = 0;
     }
     if (rc != 0) {
         *n_stop = 0;
@@ -212,6 +215,8 @@ static int run_renew(struct beat_call *b, struct lq_stop *stop, size_t *n_stop, 
     }
     if (rc == 0 && b->beat->orders)
         *b->beat->orders = b->orders;
+    if (rc == 0 && b->ships && b->beat->first)
+        ls_redis_ship(b->s, c, b->beat->lanes.queue, b->beat->lanes.n);
     return rc;
 }
 

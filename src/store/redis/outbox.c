@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/fault.h"
 #include "base/mem.h"
 #include "store/redis/slots.h"
 
@@ -190,7 +191,8 @@ static bool ship_step(struct shipping *sh, const char *from, const char *to)
     struct cargo k = {.sh = sh, .from = from, .to = to};
     int64_t left = 0;
     lb_arena_init(&k.arena);
-    if (read_messages(&k) && deliver(&k, sh) && ask(&k, encode_shipped, 1) == 0) {
+    bool applied = read_messages(&k) && !LB_FAULT_FAILS("redis.ship.apply") && deliver(&k, sh);
+    if (applied && !LB_FAULT_FAILS("redis.ship.remove") && ask(&k, encode_shipped, 1) == 0) {
         struct ls_redis_cursor cur = ls_redis_conn_reply(sh->c, 0);
         left = ls_redis_read_int(&cur);
     }
@@ -214,7 +216,7 @@ static void ship_from(struct shipping *sh, const char *from)
 static void ship(struct ls_redis_store *s, struct ls_redis_conn *c, const char *const *queue,
                  size_t n, struct lq_fire *fire)
 {
-    struct shipping *sh = lb_calloc(1, sizeof(*sh));
+    struct shipping *sh = LB_FAULT_FAILS("redis.ship") ? NULL : lb_calloc(1, sizeof(*sh));
     if (!sh)
         return;
     sh->s = s;

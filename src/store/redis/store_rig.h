@@ -7,6 +7,7 @@
 #define LADE_STORE_REDIS_STORE_RIG_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ struct ts_redis;
 struct ts_proxy;
 
 struct srig {
+    bool cluster;            /* before srig_start: of a cluster */
     struct ts_redis *server; /* support/redis_server.h, support/proxy.h */
     struct ts_proxy *proxy;
     char ns[16]; /* a new one for each test */

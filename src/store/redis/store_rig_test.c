@@ -20,7 +20,8 @@ int srig_start(void **state)
 {
     (void)state;
     rig.server = &server;
-    if (!ts_redis_start(&server, NULL))
+    static const struct ts_redis_opts in_cluster = {.cluster = true};
+    if (!ts_redis_start(&server, rig.cluster ? &in_cluster : NULL))
         return -1;
     rig.proxy = ts_proxy_start(server.socket);
     return rig.proxy ? 0 : -1;
