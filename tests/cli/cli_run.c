@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 
-static bool on_redis;
+static bool on_redis, in_cluster;
 static struct ts_redis redis;
 static struct ts_tmpdir dir;
 
@@ -246,6 +246,11 @@ int end_lade(struct ts_proc *p)
     return ts_proc_code(p);
 }
 
+bool is_cluster(void)
+{
+    return in_cluster;
+}
+
 bool is_redis(void)
 {
     return on_redis;
@@ -277,8 +282,10 @@ int tear_down_test(void **state)
 
 int run_group(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
 {
-    on_redis = argc > 1 && strcmp(argv[1], "redis") == 0;
-    if (on_redis && !ts_redis_start(&redis, NULL))
+    static const struct ts_redis_opts cluster = {.cluster = true};
+    in_cluster = argc > 1 && strcmp(argv[1], "redis-cluster") == 0;
+    on_redis = in_cluster || (argc > 1 && strcmp(argv[1], "redis") == 0);
+    if (on_redis && !ts_redis_start(&redis, in_cluster ? &cluster : NULL))
         return 1;
     int failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
     if (on_redis)

@@ -100,6 +100,7 @@ int set_up_test(void **state);
 int tear_down_test(void **state);
 int run_group(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
 bool is_redis(void);
+bool is_cluster(void); /* and its server is of a cluster */
 
 #define ON_STORE(f)                                                                              \
     {                                                                                            \

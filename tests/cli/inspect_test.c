@@ -523,6 +523,25 @@ static void state_names_of_other_systems_are_understood(void **state)
     run_free(&r);
 }
 
+/* chronos 66: cluster mode, which has no databases but one. */
+static void database_number_is_refused_on_a_cluster(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    char url[256];
+    if (!is_redis())
+        return;
+    (void)snprintf(url, sizeof(url), "%s?db=1", getenv("LADE_URL"));
+    RUN(&r, "queue", "ls", "-u", url);
+    if (is_cluster()) {
+        assert_true(r.code != 0);
+        assert_says(r.err, "is of a cluster, which has no database 1: leave the number out");
+    } else {
+        assert_code(&r, 0);
+    }
+    run_free(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +558,7 @@ int main(int argc, char **argv)
         ON_STORE(stats_and_doctor_speak_every_format),
         ON_STORE(tsv_is_for_programs),
         ON_STORE(state_names_of_other_systems_are_understood),
+        ON_STORE(database_number_is_refused_on_a_cluster),
     };
     return run_group(argc, argv, "inspect", tests, LB_ARRAY_LEN(tests));
 }

@@ -262,6 +262,10 @@ static int try_once(struct attempt *a)
     rc = greet(a);
     if (rc == 0)
         rc = ls_redis_scripts_greet(c, a->deadline, &a->again, a->err);
+    if (rc < 0 && c->config.url->db != 0 && strstr(a->err->text, "SELECT is not allowed"))
+        rc = lb_fail(a->err, LADE_EINVAL, WHERE,
+                     "%s is of a cluster, which has no database %d: leave the number out",
+                     c->config.url->text, c->config.url->db);
     c->handshaking = false;
     if (rc < 0) {
         ls_redis_conn_drop(c);

@@ -2,7 +2,7 @@
  * op_schedule.c - schedules; lua/schedule.lua tells of their keys
  *
  * They lie under a hash tag of their own. A fire changes them and the jobs' queue in one script: on a server by itself that is one
- * atomic step; two slots of a cluster have no such step.
+ * atomic step. Two slots of a cluster have no such step: there the put goes as a message (outbox.h).
  *
  * A repeat after a lost reply is told by a token, which the record keeps with the last answer.
  */

@@ -46,9 +46,9 @@ static const struct {
          "has a key of that name that is not lade's; use another namespace"},
     [LS_REDIS_REFUSED_MOVED] =
         {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
-         "is a cluster node that does not own the key; clusters are not supported"},
+         "is a cluster node that does not own the key; clusters of several nodes are not supported"},
     [LS_REDIS_REFUSED_ASK] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
-                              "is a cluster node that moves the key; clusters are not supported"},
+                              "is a cluster node that moves the key; clusters of several nodes are not supported"},
     [LS_REDIS_REFUSED_CROSSSLOT] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
                                     "is a cluster that wants all keys of a call in one slot"},
     [LS_REDIS_REFUSED_CLUSTERDOWN] = {LADE_EUNAVAILABLE, LS_REDIS_REMEDY_WAIT,

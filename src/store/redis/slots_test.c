@@ -275,6 +275,25 @@ static void two_that_ship_at_once_put_each_step_once(void **state)
     }
 }
 
+static void note_finding(void *ctx, const char *queue, const char *text)
+{
+    (void)snprintf(ctx, 256, "%s: %s", queue, text);
+}
+
+static void messages_that_wait_for_a_minute_are_found_by_doctor(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open();
+    char found[256] = "";
+    assert_int_equal(put_chain(s, "f", 3), 0);
+    assert_string_equal(srig_ask("RPUSH %ns:{a}:out:b \"1000000 x\""), ":1\r\n");
+    assert_string_equal(srig_ask("ZADD %ns:{a}:outs 1 b"), ":1\r\n");
+    WANT(0, s->ops->check(s, note_finding, found, &rig.err));
+    assert_non_null(strstr(found, "a: 1 messages to queue b wait, the first for "));
+    assert_string_equal(srig_ask("DEL %ns:{a}:out:b"), ":1\r\n");
+    assert_string_equal(srig_ask("DEL %ns:{a}:outs"), ":1\r\n");
+}
+
 static void flow_is_refused_while_too_many_messages_wait(void **state)
 {
     (void)state;
@@ -329,6 +348,7 @@ int main(void)
         SRIG_TEST(cancel_that_was_left_reaches_the_step_when_it_is_shipped),
 #endif
         SRIG_TEST(two_that_ship_at_once_put_each_step_once),
+        SRIG_TEST(messages_that_wait_for_a_minute_are_found_by_doctor),
         SRIG_TEST(flow_is_refused_while_too_many_messages_wait),
         SRIG_TEST(flow_is_found_though_nothing_points_to_it),
     };

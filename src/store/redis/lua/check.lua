@@ -103,6 +103,19 @@ local function walk(key, list, where)
     until #ids < SLICE
 end
 
+-- Messages to other slots (out.lua) that nobody has shipped for a minute.
+local function check_outs()
+    for _, dest in ipairs(call('ZRANGE', P .. 'outs', 0, -1)) do
+        local first, n = call('LINDEX', P .. 'out:' .. dest, 0), call('LLEN', P .. 'out:' .. dest)
+        local age = first and (now_us - tonumber(match(first, '^%d+'))) / 1000000 or 0
+        if not first then
+            report('messages to queue %s are listed, but there are none', dest)
+        elseif age >= 60 then
+            report('%d messages to queue %s wait, the first for %d s: no worker runs here, or that queue does not answer', n, dest, age)
+        end
+    end
+end
+
 local function check_inbox()
     if (call('LINDEX', P .. 'in', 0) or '') ~= '' then
         report('the inbox does not begin with its mark')
@@ -389,6 +402,7 @@ local function op_check(keys, argv)
         end
     end
     check_inbox()
+    check_outs()
     check_leases()
     check_keys(meta[8], meta[9])
     check_records()
