@@ -17,7 +17,7 @@
 #    include "store/redis/redis_store.h"
 #endif
 
-#define TESTS_MAX 600
+#define TESTS_MAX 1024
 
 #include "support/proxy.h"
 

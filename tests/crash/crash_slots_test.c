@@ -90,6 +90,7 @@ static void run_trial(struct trial *t)
         assert_ended(t, i);
 }
 
+/* chronos 70: and the group across slots. */
 static void workflows_over_slots_survive_a_kill_at_any_point_of_shipping(void **state)
 {
     static const int at[] = {1, 2, 3, 5, 8, 13};
