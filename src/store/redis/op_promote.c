@@ -49,12 +49,12 @@ static void ship_left(const struct step *t, struct lq_lanes lanes, int rc)
     if (rc != 0 || !ls_redis_in_slots(t->s))
         return;
     lr_mutex_lock(&t->s->work.lock);
-    if (ls_redis_link_conn(t->s, &t->s->work, &c, NULL) < 0)
-        rc = -LADE_EUNAVAILABLE;
-    else if (t->script == LS_REDIS_LUA_TRIM)
-        ls_redis_ship_all(t->s, c);
-    else
-        ls_redis_ship(t->s, c, lanes.queue, lanes.n);
+    if (ls_redis_link_conn(t->s, &t->s->work, &c, NULL) == 0) {
+        if (t->script == LS_REDIS_LUA_TRIM)
+            ls_redis_ship_all(t->s, c);
+        else
+            ls_redis_ship(t->s, c, lanes.queue, lanes.n);
+    }
     lr_mutex_unlock(&t->s->work.lock);
 }
 
