@@ -32,6 +32,8 @@ static int check_key(lade_bytes key, const char *where, lade_err *err)
 {
     if (key.size >= 1 && key.size <= LADE_KEY_MAX && key.data)
         return 0;
+    if (!key.data && key.size > 0)
+        return lb_fail(err, LADE_EINVAL, where, "key is NULL with a size");
     return lb_fail(err, LADE_EINVAL, where, "key has %zu bytes; it must be 1 to %d", key.size,
                    LADE_KEY_MAX);
 }

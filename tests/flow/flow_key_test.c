@@ -233,6 +233,10 @@ static void a_bad_limit_is_refused_by_field_and_rule(void **state)
     lade_limit fine = {.concurrency = 1};
     assert_int_equal(lade_limit_set(f->q, "default", LADE_LIMIT_KEY, LADE_STR(""), &fine, &err),
                      -LADE_EINVAL);
+    lade_bytes none = {NULL, 4};
+    assert_int_equal(lade_limit_set(f->q, "default", LADE_LIMIT_KEY, none, &fine, &err),
+                     -LADE_EINVAL);
+    assert_string_equal(err.text, "key is NULL with a size");
     assert_int_equal(lade_limit_get(f->q, "default", LADE_LIMIT_QUEUE, LADE_STR(""), &fine, NULL),
                      LADE_NOT_FOUND);
 }
