@@ -11,6 +11,8 @@
 
 #define BOUND (2 * LQ_TURN_JOBS)
 
+static bool singly; /* each job is a call of its own, and may come another way */
+
 static const char *id_at(unsigned block, size_t place)
 {
     static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -27,7 +29,10 @@ static void put_keys(const char *queue, unsigned block, const char *const *key, 
         put[i].fresh = true;
         ky_dress(&put[i]);
     }
-    ct_put(put, n);
+    for (size_t i = 0; singly && i < n; i++)
+        ct_put(&put[i], 1);
+    if (!singly)
+        ct_put(put, n);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(put[i].outcome, LADE_DONE);
 }
@@ -445,6 +450,23 @@ static void an_event_stream_tells_of_batches_of_keys(void **state)
     assert_string_equal(ky_show("q"), "");
 }
 
+static int setup_singly(void **state)
+{
+    singly = true;
+    return ky_setup_dressed(state);
+}
+
+static int teardown_singly(void **state)
+{
+    singly = false;
+    return ky_teardown_dressed(state);
+}
+
+#define TEST_SINGLY(f)                                             \
+    {                                                              \
+#        f " (one a call)", f, setup_singly, teardown_singly, NULL \
+    }
+
 static const struct CMUnitTest tests[] = {
     KY_TEST_DRESSED(batches_of_keys_are_taken_and_settled),
     KY_TEST_DRESSED(a_tenant_in_every_batch_delays_by_a_turn),
@@ -466,6 +488,26 @@ static const struct CMUnitTest tests[] = {
     KY_TEST_DRESSED(retries_come_between_batches),
     KY_TEST_DRESSED(a_retry_that_waits_is_counted_beside_batches),
     KY_TEST_DRESSED(an_event_stream_tells_of_batches_of_keys),
+    TEST_SINGLY(batches_of_keys_are_taken_and_settled),
+    TEST_SINGLY(a_tenant_in_every_batch_delays_by_a_turn),
+    TEST_SINGLY(who_has_many_in_batches_has_turns),
+    TEST_SINGLY(single_jobs_of_keys_wait_in_company_and_in_turns),
+    TEST_SINGLY(a_pause_holds_what_waits_in_batches),
+    TEST_SINGLY(a_limit_counts_what_runs_of_batches),
+    TEST_SINGLY(the_usual_limit_holds_for_batches),
+    TEST_SINGLY(a_limit_of_the_queue_holds_for_batches),
+    TEST_SINGLY(each_end_is_right_for_the_key_of_a_batch),
+    TEST_SINGLY(acts_are_right_for_the_key_of_a_batch),
+    TEST_SINGLY(the_dead_of_a_batch_come_back_to_their_keys),
+    TEST_SINGLY(batches_of_the_dead_keep_their_keys),
+    TEST_SINGLY(who_begins_alone_keeps_its_key),
+    TEST_SINGLY(a_throttled_job_of_a_batch_holds_its_key),
+    TEST_SINGLY(a_batch_of_keys_is_listed_and_purged),
+    TEST_SINGLY(a_batch_of_keys_is_listed_in_each_state),
+    TEST_SINGLY(batches_of_keys_and_others_starve_nobody),
+    TEST_SINGLY(retries_come_between_batches),
+    TEST_SINGLY(a_retry_that_waits_is_counted_beside_batches),
+    TEST_SINGLY(an_event_stream_tells_of_batches_of_keys),
 };
 
 CT_GROUP(ct_company_batch_group, tests);

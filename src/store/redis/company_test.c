@@ -189,20 +189,140 @@ static void many_queues_are_counted_apart(void **state)
     struct lq_store *s = srig_open();
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 40; i++) {
-            char queue[16], id[27];
+            char queue[16], id[2][27];
+            struct lq_put put[2];
             (void)snprintf(queue, sizeof(queue), "q%d", i);
-            (void)snprintf(id, sizeof(id), "01HF7YAT00%014u%02d", block++, 0);
-            struct lq_put put = srig_item(id);
-            put.queue = queue;
-            put.fresh = true;
-            put.key = lb_slice_str("A");
-            put.body = envelope(put.key);
-            WANT(0, lq_put(s, &put, 1, &rig.err));
+            for (int k = 0; k < 2; k++) {
+                (void)snprintf(id[k], sizeof(id[k]), "01HF7YAT00%014u0%c", block, "01"[k]);
+                put[k] = srig_item(id[k]);
+                put[k].queue = queue;
+                put[k].fresh = true;
+                put[k].key = lb_slice_str("A");
+                put[k].body = envelope(put[k].key);
+            }
+            block++;
+            WANT(0, lq_put(s, put, 2, &rig.err));
         }
     }
     assert_string_equal(srig_ask("LLEN %ns:{q7}:ready:E"), ":3\r\n");
     assert_string_equal(srig_ask("LLEN %ns:{q39}:ready:E"), ":3\r\n");
     add(s, "Z"); /* the rig looks at q */
+}
+
+/* The inbox ------------------------------------------------------------------------------------------------------------ */
+
+static void single_jobs_of_keys_come_to_company_by_the_inbox(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open(), *other = srig_open();
+    srig_join(s, "w");
+    add(s, "bc"); /* makes the queue */
+    for (int i = 0; i < 6; i++)
+        add(i % 2 ? s : other, i < 4 ? "A" : "d");
+    assert_string_equal(srig_ask("LLEN %ns:{q}:in"),
+                        ":25\r\n"); /* of each a token, key, id, body */
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 8);
+    assert_int_equal(srig_take(s, "w", 5), 5);
+    assert_int_equal(entries(), 3);
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta xk"), "$1\r\n8\r\n");
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    assert_int_equal(drain(s), 1);
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta xk"), "$1\r\n0\r\n");
+    assert_string_equal(srig_ask("EXISTS %ns:{q}:key %ns:{q}:keys"), ":0\r\n");
+}
+
+/* Emptied by puts, in several parts, and by the take. */
+static void single_jobs_delay_a_key_by_no_more_than_a_turn(void **state)
+{
+    (void)state;
+    struct lq_store *s[STORES];
+    for (unsigned i = 0; i < STORES; i++)
+        s[i] = srig_open();
+    srig_join(s[0], "w");
+    add(s[0], "b");
+    for (unsigned call = 0; call < 400; call++)
+        add(s[call % STORES], call % 10 ? "d" : "A");
+    add(s[1], "Z");
+    assert_in_range(drain(s[0]), LQ_TURN_JOBS, LQ_TURN_JOBS + 4);
+    assert_int_equal(srig_info(s[0]).total_completed, 402);
+}
+
+static void single_jobs_and_calls_are_in_one_company(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open(), *other = srig_open();
+    srig_join(s, "w");
+    for (int i = 0; i < 30; i++) {
+        add(s, "bcd");
+        add(other, "e");
+    }
+    assert_in_range(entries(), 30, 59);
+    assert_string_equal(srig_ask("EXISTS %ns:{q}:keys"), ":0\r\n");
+    (void)drain(s);
+    assert_int_equal(srig_info(s).total_completed, 120);
+}
+
+/* C-031 of keys: the put is repeated, by the general way, and its job is there once. */
+static void single_job_of_a_key_whose_reply_is_lost_is_put_once(void **state)
+{
+    (void)state;
+    struct lq_store *s = srig_open_through_proxy();
+    srig_join(s, "w");
+    add(s, "b");
+    for (int round = 0; round < 10; round++) {
+        int rule = drop_replies("RPUSHX", 1);
+        add(s, "A");
+        assert_int_equal(ts_proxy_hits(rig.proxy, rule), 1);
+        ts_proxy_clear(rig.proxy);
+        add(s, "A");
+        (void)drain(s);
+    }
+    assert_int_equal(srig_info(s).total_completed, 21);
+    assert_int_equal(srig_info(s).total_enqueued, 21);
+}
+
+/* More of them run than a step of the scan sees. */
+static void a_limit_counts_many_that_run_of_single_jobs(void **state)
+{
+    (void)state;
+    static const struct lq_limit one = {.concurrency = 1};
+    struct lq_store *s = srig_open();
+    size_t got = 0;
+    srig_join(s, "w");
+    add(s, "b");
+    for (int i = 0; i < 600; i++)
+        add(s, "c");
+    add(s, "A");
+    while (got < 602) {
+        size_t n = srig_take(s, "w", 602);
+        assert_true(n > 0);
+        got += n;
+    }
+    add(s, "A");
+    WANT(0, lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &one, &rig.err));
+    assert_int_equal(srig_take(s, "w", 10), 0);
+    assert_string_equal(srig_ask("HGET %ns:{q}:meta xk"), "$1\r\n0\r\n");
+    assert_string_equal(srig_ask("HLEN %ns:{q}:keys"), ":602\r\n");
+}
+
+/* What came while a limit holds has turns, in its order, without a script for each. */
+static void single_jobs_of_a_limited_key_have_turns(void **state)
+{
+    (void)state;
+    static const struct lq_limit one = {.concurrency = 1};
+    struct lq_store *s = srig_open();
+    srig_join(s, "w");
+    add(s, "b");
+    WANT(0, lq_limit_set(s, "q", LADE_LIMIT_KEY, lb_slice_str("A"), &one, &rig.err));
+    add(s, "A");
+    add(s, "A");
+    add(s, "c");
+    assert_string_equal(srig_ask("LLEN %ns:{q}:in"), ":13\r\n");
+    assert_int_equal(srig_take(s, "w", 10), 3);
+    assert_int_equal(srig_count(s, LADE_STATE_READY), 1);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
+    assert_int_equal(srig_take(s, "w", 10), 1);
+    srig_settle_got(s, LQ_TO_COMPLETED, 0);
 }
 
 int main(void)
@@ -216,6 +336,12 @@ int main(void)
         SRIG_TEST(a_store_that_lost_the_answer_counts_no_more_in_that_time),
         SRIG_TEST(a_server_that_lost_its_data_counts_anew),
         SRIG_TEST(many_queues_are_counted_apart),
+        SRIG_TEST(single_jobs_of_keys_come_to_company_by_the_inbox),
+        SRIG_TEST(single_jobs_delay_a_key_by_no_more_than_a_turn),
+        SRIG_TEST(single_jobs_and_calls_are_in_one_company),
+        SRIG_TEST(single_job_of_a_key_whose_reply_is_lost_is_put_once),
+        SRIG_TEST(a_limit_counts_many_that_run_of_single_jobs),
+        SRIG_TEST(single_jobs_of_a_limited_key_have_turns),
     };
     return cmocka_run_group_tests(tests, srig_start, srig_stop);
 }

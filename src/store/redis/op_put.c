@@ -223,7 +223,8 @@ static void encode_quick(struct ls_redis_conn *c, const struct ls_redis_put_call
 static bool fits_inbox(const struct ls_redis_put_call *pc)
 {
     size_t bytes = 0;
-    if (pc->n_lanes != 1 || !ls_redis_put_is_packed(&pc->lane[0]) || pc->n > INBOX_JOBS)
+    if (pc->n_lanes != 1 || pc->n > INBOX_JOBS ||
+        !(pc->company || ls_redis_put_is_packed(&pc->lane[0])))
         return false;
     for (size_t at = 0; at < pc->n; at++) {
         bytes += pc->put[at].body.n;
@@ -233,11 +234,22 @@ static bool fits_inbox(const struct ls_redis_put_call *pc)
     return bytes <= INBOX_BYTES;
 }
 
+static void add_key(struct ls_redis_cmd *cmd, struct lb_slice key)
+{
+    uint8_t *to = ls_redis_arg_room(cmd, 1 + key.n);
+    if (!to)
+        return;
+    to[0] = '=';
+    memcpy(to + 1, key.p, key.n);
+}
+
 static void encode_inbox(struct ls_redis_conn *c, const struct ls_redis_put_call *pc)
 {
     const char *queue = pc->lane[0].queue;
-    struct ls_redis_cmd *cmd = ls_redis_inbox_begin(c, pc->s, queue, 2 * pc->n);
+    struct ls_redis_cmd *cmd = ls_redis_inbox_begin(c, pc->s, queue, (pc->company ? 3 : 2) * pc->n);
     for (size_t at = 0; at < pc->n; at++) {
+        if (pc->company)
+            add_key(cmd, pc->put[at].key);
         ls_redis_arg_slice(cmd, pc->put[at].id);
         ls_redis_arg_slice(cmd, pc->put[at].body);
     }
@@ -436,7 +448,10 @@ static int run_put(struct ls_redis_put_call *pc, const struct ls_redis_ask *ask,
         rc = finish_inbox(pc, c, err);
         if (rc != LADE_NOT_FOUND)
             return rc;
-        pc->inbox = pc->quick = false; /* the general one makes what is missing */
+        pc->inbox = false; /* the next one makes what is missing */
+        pc->quick = pc->company && pc->quick;
+        if (pc->quick)
+            ls_redis_company_count(pc);
         rc = ask_put(pc, c, ask, err);
     }
     if (rc == 0 && (pc->sent_quick || pc->sent_later)) {
@@ -506,6 +521,22 @@ static int put_many(struct ls_redis_put_call *pc, const struct ls_redis_ask *abo
     return rc;
 }
 
+/* Not those that were in vain of late; company by a script is behind its inbox, the general one behind all others. */
+static void choose_way(struct ls_redis_put_call *pc)
+{
+    struct ls_redis_store *s = pc->s;
+    if (pc->inbox && !ls_redis_detour_is_open(&s->inbox)) {
+        pc->inbox = false;
+        pc->quick = pc->quick && pc->company;
+    }
+    if (!pc->inbox && pc->quick)
+        pc->quick = ls_redis_detour_is_open(pc->company ? &s->company : &s->quick);
+    if (pc->later)
+        pc->later = ls_redis_detour_is_open(&s->later);
+    if (pc->company && pc->quick && !pc->inbox)
+        ls_redis_company_count(pc);
+}
+
 int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *err)
 {
     if (n == 0)
@@ -525,15 +556,7 @@ int ls_redis_put(struct lq_store *base, struct lq_put *put, size_t n, lade_err *
         pc.quick = pc.company ? count_packs(&pc) : is_quick(&pc);
         pc.later = may_be_later(&pc);
         lr_mutex_lock(&pc.s->admin.lock);
-        if (pc.inbox && !ls_redis_detour_is_open(&pc.s->inbox))
-            pc.inbox = pc.quick = false;
-        else if (!pc.inbox && pc.quick &&
-                 !ls_redis_detour_is_open(pc.company ? &pc.s->company : &pc.s->quick))
-            pc.quick = false;
-        else if (pc.later && !ls_redis_detour_is_open(&pc.s->later))
-            pc.later = false;
-        if (pc.company && pc.quick)
-            ls_redis_company_count(&pc);
+        choose_way(&pc);
         rc = ls_redis_in_slots(pc.s) && pc.n_lanes > 1 ? put_many(&pc, &ask, err)
                                                        : run_put(&pc, &ask, err);
         if (rc == 0)

@@ -50,7 +50,7 @@
     X(PAUSE, pause, 0)                                     \
     X(FORGET, forget, 0)                                   \
     X(KEY_SET, key_set, 0)                                 \
-    X(KEY_LOOK, key_look, LS_REDIS_SCRIPT_READS)           \
+    X(KEY_LOOK, key_look, 0)                               \
     X(CHECK, check, LS_REDIS_SCRIPT_READS)                 \
     X(TYPES, types, LS_REDIS_SCRIPT_READS)                 \
     X(FLOW_PUT, flow_put, 0)                               \

@@ -8,15 +8,26 @@ local bounded -- by bytes: what waits is weighed
 local key, goes_first -- of the job at hand: nil when it has none; whether it was away and comes before the others
 local DONE, ABSENT, WRONG = 0, 1, 2
 
+local mate -- whether the job at hand is in company, but in no pack
+
+-- The key of a job with a record of its own, but none of its key: it came to company by the inbox. (Bodies of unique jobs may be replaced by such
+-- with a key, and steps of flows have none.)
+local function mates_key(id, body)
+    return gate and not find(id, '~', 1, true) and call('HEXISTS', P .. 'key', id) == 0 and call('HEXISTS', P .. 'uk', id) == 0 and K.key_of(body) or nil
+end
+
 -- State letter as in rows.lua, its level, and the lease or the record of the end; of one in a pack this and its place.
 local function find_job(id)
+    mate = false
     local fin = call('HGET', P .. 'fin', id)
     if fin then
         return sub(fin, 1, 1), sub(fin, 2, 2), fin
     end
     local lease = call('HGET', P .. 'lease', id)
     if lease then
-        return 'a', match(lease, ' (.)'), lease
+        local level
+        level, mate = K.level_in(lease)
+        return 'a', level, lease
     end
     local score, state = call('ZSCORE', P .. 'scheduled', id), 's'
     if not score then
@@ -27,6 +38,7 @@ local function find_job(id)
     end
     local body = call('HGET', P .. 'jobs', id)
     if body then
+        mate = mates_key(id, body) ~= nil
         return 'r', tostring(level_of(body))
     end
     local p, place, is = find_in_pack(P, id)
@@ -57,7 +69,12 @@ local function unlink(id, state, level)
     if p then
         leave_pack()
     elseif state == 'r' then
-        if key then
+        if mate then
+            haunt(P, sub('ABCDEFGHI', level + 1, level + 1), id)
+            key = K.key_of(call('HGET', P .. 'jobs', id))
+            set_fields(P .. 'key', {id, key}, 1, 2)
+            K.less_company(1)
+        elseif key then
             call('ZREM', P .. 'kz:' .. key, id)
             K.key_count(key, 'ready', -1)
         else
@@ -71,6 +88,8 @@ local function unlink(id, state, level)
         end
     elseif state == 'c' then
         haunt(P, 'c', id)
+        key = key or mates_key(id, call('HGET', P .. 'jobs', id) or '')
+        set_fields(P .. 'key', {id, key}, 1, key and 2 or 0)
     elseif state == 'd' then
         K.leave_classes(P, {id}, 1, 1)
         call('ZREM', P .. 'dead', id)
@@ -152,7 +171,9 @@ local function remove(id, state, level, where)
         call('HDEL', P .. 'lease', id)
         call('HDEL', P .. 'mark', id)
         call('HINCRBY', P .. 'held', w, -1)
-        if key then
+        if mate then
+            K.less_company(1)
+        elseif key then
             K.key_count(key, 'active', -1)
         end
         if gate and gate.lim.c > 0 then
@@ -203,8 +224,7 @@ local function op_act(keys, argv)
     local meta = call('HMGET', P .. 'meta', 'v', 'paused', 'gate', 'ev', 'levels', 'max')
     check_format(meta[1])
     bounded = K.max_bytes(meta[6])
-    drain(P, meta[5])
-    K.key_begin(P, meta[3])
+    K.begin_behind(P, meta[3], select(3, drain(P, meta[5])))
     tell_begin(meta[4])
     want_acts()
     local out, flow_items, revived = {}, {}, 0

@@ -97,6 +97,7 @@ local function walk(key, list, where)
                 ghosts[list .. ids[i]] = left - 1
             else
                 stand(ids[i], where)
+                company = company + (list >= 'A' and list <= 'I' and 1 or 0)
             end
         end
         at = at + SLICE
@@ -130,7 +131,7 @@ end
 local function check_leases()
     local all = call('HGETALL', P .. 'lease')
     for i = 1, #all, 2 do
-        local w = match(all[i + 1], '^%d+ [0-8](%w+)!?$')
+        local w = match(all[i + 1], '^%d+ [0-8A-I](%w+)!?$')
         if all[i] ~= '' then
             stand(all[i], 'active')
         end
@@ -138,6 +139,7 @@ local function check_leases()
             report('lease of job %s cannot be read', all[i])
         elseif w then
             held[w] = (held[w] or 0) + 1
+            company = company + (find(all[i + 1], '^%d+ %u') and 1 or 0)
         end
     end
     for w in pairs(held) do
@@ -352,9 +354,6 @@ local function op_check(keys, argv)
     if active ~= tonumber(meta[6] or 0) then
         report('%d jobs are active in packs, counted are %s', active, meta[6] or 0)
     end
-    if company ~= tonumber(meta[14] or 0) then
-        report('%d jobs of keys wait or run in packs, counted are %s', company, meta[14] or 0)
-    end
     local n_ready, n_done = 0, 0
     local all = call('HGETALL', P .. 'ghost')
     for i = 1, #all, 2 do
@@ -404,6 +403,9 @@ local function op_check(keys, argv)
     check_inbox()
     check_outs()
     check_leases()
+    if company ~= tonumber(meta[14] or 0) then
+        report('%d jobs of keys wait or run in company, counted are %s', company, meta[14] or 0)
+    end
     check_keys(meta[8], meta[9])
     check_records()
     if K.max_bytes(meta[12]) and K.weigh_all(P) ~= tonumber(meta[13] or 0) then

@@ -10,48 +10,8 @@
 -- jobs co has at most TURN of a key: so no key has more than COUNTERS * OWN + TURN = 32 in company. meta.kp is "<time> <client> <client>". A client that
 -- is named there but does not know that time has lost an answer, and with it its counts: it counts no more until the next.
 local COUNTERS, TURN = 2, 16 -- TURN: LQ_TURN_JOBS; OWN: LS_REDIS_OWN_JOBS
-local CALM = 64
 local NUMBERS = {'1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12', '13', '14', '15', '16'} -- as text: printf is dear
-
--- Whether the keys on record are few and none of them has a ready job, a limit, a pause or a time to wait for: retries may wait, or run.
-local function are_calm(P)
-    local n = call('HLEN', P .. 'keys')
-    local all = n > 0 and n <= CALM and call('HVALS', P .. 'keys') or {}
-    for i = 1, #all do
-        if not find(all[i], '^0 %S+ %S+ %S+ 0 0 0 .*|$') then
-            return false
-        end
-    end
-    return n <= CALM
-end
-
--- Names and answers that are mostly those of the call before.
-local last_P, last_levels, others, mates -- names of what else may be ready, with the keys on record, and of lists of company
-local last_kp, last_time, last_clients
-
-local function look_up(P, levels)
-    local letters = match(levels, '%u*$')
-    local n = #levels - #letters
-    last_P, last_levels, others, mates = P, levels, {P .. 'keys'}, {}
-    for at = 1, n do
-        others[at + 1] = P .. 'ready:' .. sub(levels, at, at)
-    end
-    for at = 1, #letters do
-        mates[at] = P .. 'ready:' .. sub(letters, at, at)
-    end
-end
-
--- Whether nothing else is ready, and of company; levels: digits, then letters.
-local function look_around(P, levels)
-    if P ~= last_P or levels ~= last_levels then
-        look_up(P, levels)
-    end
-    if call('LLEN', P .. 'in') > 1 or call('EXISTS', unpack(others)) > 0 and
-       (others[2] and call('EXISTS', unpack(others, 2)) > 0 or not are_calm(P)) then
-        return false
-    end
-    return true, mates[1] and call('EXISTS', unpack(mates)) > 0
-end
+local last_kp, last_time, last_clients -- kp is mostly that of the call before
 
 -- What is answered, and kp where it changes; company: there is some.
 local function admit(kp, company, client, time, own)
@@ -91,41 +51,24 @@ local function count(P, argv, first, company)
         kv[2 * i - 1], kv[2 * i] = ask[i], text
     end
     if not company or call('EXISTS', P .. 'co') == 0 then
-        call('DEL', P .. 'co')
-        call('HSET', P .. 'co', '', rep('-', 65)) -- so that it is a table: make_table of lib.lua
+        ops.open_counts(P)
     end
     call('HSET', P .. 'co', unpack(kv))
     return true
 end
 
--- Makes what the first of a time needs, and reads what will be written, so that a foreign key stops us here.
-local function open(P, keys, meta, level)
-    call('HLEN', P .. 'pack')
-    call('HLEN', P .. 'co')
-    call('LLEN', P .. 'ready:' .. level)
-    if not meta[1] then
-        call('SADD', keys[2], match(P, '{([^}]*)}:$'))
-        call('HSET', keys[1], 'v', FORMAT)
-        call('HSET', P .. 'pack', '', rep('-', 65)) -- make_queue of lib.lua
-        if call('EXISTS', P .. 'in') == 0 then
-            call('RPUSH', P .. 'in', '')
-        end
-    end
-    if not meta[8] then
-        call('HSET', keys[1], 'gate', '0 0 0 0 0 0')
-    end
-    add_levels(P, meta[2] or '', {[level] = true})
-end
-
 local function op_company_put(keys, argv)
     begin_bare()
     local P, level = sub(keys[1], 1, -5), argv[5]
+    if call('LLEN', P .. 'in') > 1 and not drain(P, call('HGET', keys[1], 'levels')) then
+        return 0
+    end
     local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev', 'max', 'gate', 'klim', 'ks', 'kp', 'xk')
     if meta[1] and tonumber(meta[1]) ~= FORMAT or meta[6] or meta[7] or meta[9] or
        meta[10] and tonumber(meta[10]) > call('TIME')[1] * 1000 then
         return 0
     end
-    local alone, company = look_around(P, meta[2] or '')
+    local alone, company = ops.look_around(P, meta[2] or '')
     if not alone then
         return 0
     end
@@ -135,7 +78,7 @@ local function op_company_put(keys, argv)
         return answer
     end
     if not company or not find(meta[2], level, 1, true) then
-        open(P, keys, meta, level)
+        ops.open_company(P, keys[2], meta[1], meta[8], meta[2], level)
     end
     if #argv > at + 1 then
         if not count(P, argv, at + 2, company) then

@@ -1,7 +1,7 @@
 -- inbox.lua - joined behind ring.lua: fresh plain jobs that were put by one native command
 --
 -- P in is a list whose first element is "", so that RPUSHX tells whether the queue is there and knows of it. Behind it, of each
--- put: "+<client><number of the call>", then id and body of each job. Such a job is put; it is ready, behind all that its
+-- put: "+<client><number of the call>", then id and body of each job, in front of which "=<key>" where it has one. Such a job is put; it is ready, behind all that its
 -- level's list has. Ops that move ready jobs empty the inbox first, those that only look read it. A put that finds it long has it
 -- emptied (inbox.c), so that it stays short though nobody works.
 --
@@ -15,24 +15,30 @@ do
 local INBOX_MS = 180000 -- LS_REDIS_MEMORY_MS
 
 -- What its first elements are: {id, body, id, body, ...}, by level {id, id, ...}, the tokens by client, how many these were, whether there
--- may be more, and the flows or nil. Nil when it is empty.
+-- may be more, the flows or nil, and {id, body, key, id, ...} or nil. Nil when it is empty.
 local function read_inbox(P, from)
     local all = call('LRANGE', P .. 'in', from, from + SLICE - 1)
     local n = #all
     if n == 0 then
         return
     end
-    local kv, k, lists, tokens, at, flows = {}, 0, {}, {}, 1, nil
+    local kv, k, lists, tokens, at, flows, keyed = {}, 0, {}, {}, 1, nil, nil
     while at <= n do
         local e = all[at]
-        if byte(e) == 43 then
+        local c = byte(e)
+        if c == 43 then
             tokens[sub(e, 2, 27)] = sub(e, 28)
             at = at + 1
-        elseif at == n then
-            n = n - 1 -- its body is behind what was read
+        elseif at == n or c == 61 and at + 2 > n then
+            n = at - 1 -- what belongs to it is behind what was read
+        elseif c == 61 then
+            keyed = keyed or {}
+            local m = #keyed
+            keyed[m + 1], keyed[m + 2], keyed[m + 3] = all[at + 1], all[at + 2], sub(e, 2)
+            at = at + 3
         else
             local body, level = all[at + 1], nil
-            if byte(e) == 126 then
+            if c == 126 then
                 local f = {bodies = body}
                 f.id, f.n, f.sib, f.head, f.first, f.queue, f.name = match(e, '^~(%S+) (%d+) (%d) (%S+) (%d+) (%S+) (.*)$')
                 flows = flows or {}
@@ -52,7 +58,7 @@ local function read_inbox(P, from)
             at = at + 2
         end
     end
-    return kv, lists, tokens, n, #all == SLICE, flows
+    return kv, lists, tokens, n, #all == SLICE, flows, keyed
 end
 
 function sort_letters(text)
@@ -109,15 +115,18 @@ local function file_flows(P, flows)
     return jobs
 end
 
--- Empties it into the lists. in_use: meta.levels. Returns how many jobs that were, and the levels in use now.
+-- Empties it into the lists. in_use: meta.levels. Returns how many jobs that were, the levels in use now, and whether some had keys: then the gate
+-- of the queue may be another (K.begin_behind). Nil when these need a script that has more (company.lua): then the inbox has what it had.
 function drain(P, in_use)
-    local jobs = 0
+    local jobs, had_keys = 0, false
     repeat
-        local kv, lists, tokens, n, more, flows = read_inbox(P, 1)
+        local kv, lists, tokens, n, more, flows, keyed = read_inbox(P, 1)
         if not kv then
             break
+        elseif keyed and not ops.join then
+            return
         end
-        local some = #kv / 2 + (flows and file_flows(P, flows) or 0)
+        local some = #kv / 2 + (flows and file_flows(P, flows) or 0) + (keyed and #keyed / 3 or 0)
         if kv[1] then
             call('HSET', P .. 'jobs', unpack(kv))
         end
@@ -125,6 +134,9 @@ function drain(P, in_use)
             call('RPUSH', P .. 'ready:' .. level, unpack(ids))
         end
         in_use = add_levels(P, in_use or '', lists)
+        if keyed then
+            in_use, had_keys = ops.join(P, keyed, in_use), true
+        end
         jobs = jobs + some
         call('HINCRBY', P .. 'meta', 'enqueued', some)
         for client, number in pairs(tokens) do
@@ -137,7 +149,7 @@ function drain(P, in_use)
             call('LTRIM', P .. 'in', 0, 0)
         end
     until not more
-    return jobs, in_use
+    return jobs, in_use, had_keys
 end
 
 -- So that what is asked of flows by their ids can be answered.
@@ -155,9 +167,15 @@ end
 function look_into_inbox(P)
     local from, bodies, all, jobs = 1, {}, {}, 0
     repeat
-        local kv, lists, _, n, more, flows = read_inbox(P, from)
+        local kv, lists, _, n, more, flows, keyed = read_inbox(P, from)
         if not kv then
             break
+        end
+        for k = 1, keyed and #keyed or 0, 3 do
+            local level = sub(keyed[k + 1], 2, 2)
+            lists[level] = lists[level] or {}
+            lists[level][#lists[level] + 1] = keyed[k]
+            kv[#kv + 1], kv[#kv + 2] = keyed[k], keyed[k + 1]
         end
         for k = 1, #kv, 2 do
             bodies[kv[k]] = kv[k + 1]

@@ -246,8 +246,8 @@ local function drop(P, ids, a, b)
     end
 end
 
--- Removes popped jobs, which stand in no list any more. completed: they are.
-local function drop_popped(P, popped, completed)
+-- Those of popped jobs that are of packs are removed; the ids of the others. completed: they are.
+local function drop_packed(P, popped, completed)
     local ids = {}
     for i = 1, #popped do
         local job = popped[i]
@@ -262,6 +262,15 @@ local function drop_popped(P, popped, completed)
         else
             ids[#ids + 1] = job
         end
+    end
+    return ids
+end
+
+-- Removes popped jobs, which stand in no list any more. list: "A" to "I" when they were in company.
+local function drop_popped(P, popped, completed, list)
+    local ids = drop_packed(P, popped, completed)
+    if list and list >= 'A' then
+        K.less_company(#ids)
     end
     drop(P, ids, 1, #ids)
 end

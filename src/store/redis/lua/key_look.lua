@@ -41,6 +41,9 @@ end
 local function op_key_look(keys, argv)
     begin()
     local P, what = prefix(keys[1]), argv[1]
+    if what ~= 'limit' and call('LLEN', P .. 'in') > 1 then
+        drain(P, call('HGET', P .. 'meta', 'levels'))
+    end
     local meta = call('HMGET', P .. 'meta', 'v', 'gate', 'lim', 'klim', 'xk')
     if not meta[1] then
         return {}

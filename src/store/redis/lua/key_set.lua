@@ -20,6 +20,9 @@ end
 local function op_key_set(keys, argv)
     begin()
     local P, what, key, text = prefix(keys[2]), argv[1], argv[2], argv[3]
+    if call('LLEN', P .. 'in') > 1 then
+        drain(P, call('HGET', P .. 'meta', 'levels'))
+    end
     local meta = call('HMGET', P .. 'meta', 'v', 'gate', 'xk')
     check_format(meta[1])
     if what ~= 'queue' and tonumber(meta[3] or 0) > 0 then

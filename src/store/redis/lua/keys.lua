@@ -43,6 +43,14 @@ local function key_begin(P, text)
     return gate
 end
 
+-- The same behind a drain of the inbox, which may have made another of it (keyed).
+function K.begin_behind(P, text, keyed)
+    if keyed then
+        return key_begin(P)
+    end
+    return key_begin(P, text)
+end
+
 -- The same, made when it is not there.
 local function key_open(P, text)
     if not key_begin(P, text) then

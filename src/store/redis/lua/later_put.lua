@@ -6,8 +6,8 @@
 local function op_later_put(keys, argv)
     begin()
     local P = prefix(keys[1])
-    if call('LLEN', P .. 'in') > 1 then
-        drain(P, call('HGET', keys[1], 'levels')) -- comes first: its puts have lower numbers
+    if call('LLEN', P .. 'in') > 1 and not drain(P, call('HGET', keys[1], 'levels')) then -- comes first: its puts have lower numbers
+        return 0
     end
     local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'ev', 'max')
     if meta[1] ~= '4' and meta[1] ~= '3' or not meta[2] or meta[5] or meta[6] then

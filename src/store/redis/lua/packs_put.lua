@@ -66,8 +66,8 @@ ops.file_packs = file_packs
 local function op_packs_put(keys, argv)
     begin_bare()
     local P = sub(keys[1], 1, -5)
-    if call('LLEN', P .. 'in') > 1 then
-        drain(P, call('HGET', keys[1], 'levels')) -- comes first
+    if call('LLEN', P .. 'in') > 1 and not drain(P, call('HGET', keys[1], 'levels')) then -- comes first
+        return 0
     end
     local meta = call('HMGET', keys[1], 'v', 'levels', 'paused', 'enqueued', 'xr', 'ev', 'max')
     if tonumber(meta[1]) ~= FORMAT or not meta[2] or not find(meta[2], argv[5], 1, true) or meta[6] or meta[7] then

@@ -44,11 +44,15 @@ local function op_purge(keys, argv)
     local state, most = argv[1], tonumber(argv[2])
     local meta = call('HMGET', P .. 'meta', 'v', 'levels', 'gr', 'gc', 'xc', 'gate', 'max')
     check_format(meta[1])
-    K.key_begin(P, meta[6])
     local n, bounded = 0, K.max_bytes(meta[7])
     heed_all(P) -- they look when this is done
+    local levels, keyed = meta[2] or '', false
     if state == 'ready' then
-        local _, levels = drain(P, meta[2] or '')
+        keyed = select(3, drain(P, levels))
+        levels = call('HGET', P .. 'meta', 'levels') or ''
+    end
+    K.begin_behind(P, meta[6], keyed)
+    if state == 'ready' then
         local ghosts = tonumber(meta[3] or 0)
         for i = 1, #levels do
             while n < most do
@@ -57,7 +61,7 @@ local function op_purge(keys, argv)
                     break
                 end
                 K.add_bytes(P, bounded and -K.weigh_popped(P, popped) or 0)
-                drop_popped(P, popped)
+                drop_popped(P, popped, false, sub(levels, i, i))
                 tell(P, popped)
                 n = n + got
             end

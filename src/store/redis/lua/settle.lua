@@ -176,6 +176,10 @@ end
 
 -- A job with a record of its own, and its lease, level and worker.
 local function settle_own(id, sp, level, worker)
+    if level >= 'A' then
+        K.mate_settled(P, id, not sp or sp.to == TO.COMPLETED)
+        level = tostring(byte(level) - 65)
+    end
     n_settled = n_settled + 1
     settled[n_settled] = id
     held[worker] = (held[worker] or 0) + 1
@@ -349,17 +353,21 @@ end
 -- the first of a group equality is enough.
 local function settle_group(argv, ids_at, i, n, fence, leases, special)
     local start = fence .. ' '
-    local good, level, worker
+    local good, level, worker, mates
     local part, n_part = {' ' .. fence}, 1
     for k = i + 1, i + n do
         local lease, id = leases[k], argv[ids_at + k]
         if lease and lease ~= good and sub(lease, 1, #start) == start then
             good = lease
-            level, worker = match(lease, '^%d+ (.)(%w+)')
+            worker = match(lease, '^%d+ .(%w+)')
+            level, mates = K.level_in(lease)
         end
         if lease and lease == good then
             n_settled, n_part = n_settled + 1, n_part + 1
             settled[n_settled], part[n_part] = id, id
+            if mates then
+                K.mate_settled(P, id, not special[k] or special[k].to == TO.COMPLETED)
+            end
             if special[k] then
                 settle_special(id, special[k], level)
             else

@@ -346,7 +346,7 @@ local function take_turns(P, lane, levels, ghosts, meta)
     local letters = match(levels, '%u*$')
     levels = sub(levels, 1, #levels - #letters)
     local apart = letters ~= '' and call('HGET', P .. 'meta', 'ka')
-    if apart and K.take_apart(P, letters, SLICE) == 0 then
+    if apart and K.take_apart(P, letters, SLICE, ghosts) == 0 then
         call('HDEL', P .. 'meta', 'ka')
     end
     ripen(P)
@@ -360,7 +360,7 @@ local function take_turns(P, lane, levels, ghosts, meta)
     end
     room = min(room, most)
     if room > 0 and letters ~= '' and not apart then
-        n = take_free(P, lane, letters, 0, meta, room)
+        n = take_free(P, lane, letters, ghosts, meta, room)
         if gate.lim.n > 0 and n > 0 then
             spend(gate.v, n)
         end
@@ -400,9 +400,9 @@ local function take(P, lane)
     if meta[1] or not (meta[2] or meta[8]) then
         return
     end
-    local _, levels = drain(P, meta[2] or '')
+    local _, levels, keyed = drain(P, meta[2] or '')
     local ghosts = tonumber(meta[3] or 0)
-    K.key_begin(P, meta[8])
+    K.begin_behind(P, meta[8], keyed)
     local promoted = 0
     if call('EXISTS', P .. 'scheduled', P .. 'retrying') > 0 then
         local due = first_due(P)

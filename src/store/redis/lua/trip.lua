@@ -42,10 +42,10 @@ local function look_at_settles(N, argv, at, worker)
     local n, n_groups = tonumber(argv[at + 6]), tonumber(argv[at + 7])
     local first = at + 11
     local leases = fetch('HMGET', N.lease, argv, first, first + n - 1)
-    local fin, known, k, from = {}, nil, 0, 1
+    local fin, known, k, from, mates = {}, nil, 0, 1, 0
     for group = first + n, first + n + 2 * n_groups - 1, 2 do
         local fence, till = argv[group], from + tonumber(argv[group + 1]) - 1
-        local good, record
+        local good, record, mate
         for i = from, till do
             local lease = leases[i]
             if lease ~= good then
@@ -53,8 +53,11 @@ local function look_at_settles(N, argv, at, worker)
                 if its ~= fence or of ~= worker then
                     return
                 end
+                mate = level >= 'A' and 1 or 0 -- company.lua
+                level = mate == 1 and byte(level) - 65 or level
                 good, record = lease, 'c' .. level .. '  ' .. now_text .. ' '
             end
+            mates = mates + mate
             fin[k + 1], fin[k + 2] = argv[first + i - 1], record
             k = k + 2
         end
@@ -62,7 +65,7 @@ local function look_at_settles(N, argv, at, worker)
         known = known and known .. '\0' .. part or part
         from = till + 1
     end
-    return {n = n, first = first, keep = tonumber(argv[at + 4]), fin = fin, known = known, n_kept = call('LLEN', N.completed)}
+    return {n = n, first = first, keep = tonumber(argv[at + 4]), fin = fin, known = known, mates = mates, n_kept = call('LLEN', N.completed)}
 end
 
 -- The oldest completed jobs beyond those to keep.
@@ -120,8 +123,8 @@ local function look_into_fresh(N, most, body_max, budget)
             tokens = tokens or {}
             tokens[sub(e, 2, 27)] = e
             at = at + 1
-        elseif byte(e) == 126 then
-            return -- a flow
+        elseif byte(e) == 126 or byte(e) == 61 then
+            return -- a flow, or a job with a key
         else
             local body = all[at + 1]
             local size, its = #body, byte(body, 2)
@@ -180,9 +183,9 @@ local function look_elsewhere(N, levels)
     return not due or due > now, due
 end
 
--- Nothing but what most queues have: no pause, ghosts, long bodies, turns, events, bound, nobody who waits for a job's end.
+-- Nothing but what most queues have: no pause, ghosts, long bodies, events, bound, nobody who waits for a job's end.
 local function is_usual(meta)
-    return (meta[1] == '4' or meta[1] == '3') and not (meta[7] or meta[8] or meta[9] or meta[10] or meta[11] or meta[12]) and
+    return (meta[1] == '4' or meta[1] == '3') and not (meta[7] or meta[8] or meta[10] or meta[11] or meta[12]) and
         tonumber(meta[13] or 0) <= 0 and tonumber(meta[14] or 0) <= 0
 end
 
@@ -195,6 +198,13 @@ local function look(key, argv, at, n_said)
         return
     end
     local worker, levels, s, f, due = argv[take_at], meta[2] or '', nil, nil, nil
+    if meta[9] then -- keys, or limits: jobs of company are settled as others while no job has a record of its key
+        if n_said > 0 and call('EXISTS', N.hist, N.uk, N.since, N.mark, N.said, N.key) == 0 and not call('HGET', key, 'lim') then
+            plain = true
+            s = look_at_settles(N, argv, at, worker)
+        end
+        return N, meta, s
+    end
     local till, elsewhere = call('ZSCORE', N.workers, worker), false
     plain = #levels == 1 and call('EXISTS', N.hist, N.uk, N.since, N.mark, N.said, N.key, N.scheduled, N.retrying, N.P .. 'ready:' .. levels) == 0
     if not plain then
@@ -214,13 +224,14 @@ local function look(key, argv, at, n_said)
     return N, meta, s, f, due
 end
 
--- The short way, as far as it goes: what it settled, and what the take answers, each nil when it is left to the general op.
+-- The short way, as far as it goes: what it settled, and what the take answers, each nil when it is left to the general op. When both are: whether it was
+-- none that is to be tried less often.
 local function go_short(key, argv, at, n_said)
     local now_fence, take_at = read_clock(), at + n_said
     local N, meta, s, f, due = look(key, argv, at, n_said)
     local worker, fields, answer = argv[take_at], {}, nil
     if not (s or f) then
-        return
+        return nil, nil, meta and meta[9] and n_said == 0
     end
     local held = (f and f.n or 0) - (s and s.n or 0)
     call('HLEN', N.jobs)
@@ -231,6 +242,9 @@ local function go_short(key, argv, at, n_said)
     if s then
         write_settles(N, argv, at, s, tonumber(meta[15] or 0))
         fields[1], fields[2] = 'completed', format('%d', (meta[6] or 0) + s.n)
+        if s.mates > 0 then
+            call('HINCRBY', key, 'xk', format('%d', -s.mates))
+        end
     end
     if f and argv[take_at + 3] == '1' then -- it was idle
         call('SREM', N.idle, worker)
@@ -274,11 +288,12 @@ local function op_trip(keys, argv)
     if argv[1] == 'settle' or argv[1] == 'take' then
         begin_bare()
         packs, extra, FOLD.pending = {}, {r = 0, a = 0, c = 0}, {}
-        settled, taken = go_short(keys[1], argv, 3, n_said)
+        local may
+        settled, taken, may = go_short(keys[1], argv, 3, n_said)
         if taken and (settled or n_said == 0) then
             return taken
         end
-        short = (settled or taken) and 1 or 0
+        short = (settled or taken or may) and 1 or 0
         taken = taken and spell_out(taken)
     end
     if n_said > 0 and not settled then
