@@ -3,6 +3,8 @@
 
 #include <sqlite3.h>
 
+#include <stdatomic.h>
+
 #define GRACE_MS 300
 
 static void start_worker(struct ts_fix *f, struct ts_proc *p, int grace_ms)
@@ -242,6 +244,52 @@ static void c016_suspension_and_signal_storms_end_nothing(void **state)
     assert_int_equal(inv.runs, n);
 }
 
+static struct {
+    _Atomic int begun, told;
+} late;
+
+static lade_outcome wait_to_be_told(lade_job *job, void *ctx)
+{
+    (void)ctx;
+    int64_t give_up = lb_deadline_in(2 * LADE_SECOND);
+    late.begun++;
+    while (!lade_job_cancelled(job) && lb_clock_mono() < give_up)
+        ts_nap_ms(1);
+    late.told += lade_job_cancelled(job);
+    return LADE_RETRY;
+}
+
+/* A take that was under way when handlers were told to stop: what it brings is not begun, as nobody would tell it. (chronos 32) */
+static void jobs_that_come_when_the_worker_ends_go_back_unseen(void **state)
+{
+    struct ts_fix *f = *state;
+    lade_options o = ts_rig_options();
+    if (!f->r.proxy)
+        return; /* a file answers before anybody could stop */
+    ts_rig_enqueue(&f->r, f->q, &(lade_job_spec){.kind = "late", .id = "late"}, NULL);
+    for (int round = 0; round < ts_rig_rounds(10); round++) {
+        lade *q = NULL;
+        assert_int_equal(lade_queue_pause(f->q, "default", NULL), 0);
+        assert_int_equal(lade_open(&q, f->r.url, &o, NULL), 0);
+        ts_local_open(
+            &f->local, &f->r, q,
+            &(lade_worker_config){.name = "late", .concurrency = 2, .shutdown_timeout = -1});
+        assert_int_equal(lade_worker_handle(f->local.w, "late", wait_to_be_told, NULL), 0);
+        ts_local_run(&f->local);
+        assert_true(ts_rig_wait_worker(f->q, "late", TS_SOON));
+        ts_nap_ms(50); /* it waits for a job */
+        ts_proxy_delay(f->r.proxy, 60);
+        assert_int_equal(lade_queue_resume(f->q, "default", NULL), 0);
+        ts_nap_ms(20 + 4 * round);
+        assert_int_equal(ts_local_stop(&f->local), 0);
+        ts_proxy_delay(f->r.proxy, 0);
+        lade_close(q);
+        assert_int_equal(late.begun, late.told);
+        assert_int_equal(ts_rig_state(f->q, "late"), LADE_STATE_READY);
+    }
+    print_message("%d begun, each told to stop\n", late.begun);
+}
+
 int main(int argc, char **argv)
 {
     ts_rig_main(argc, argv);
@@ -252,6 +300,7 @@ int main(int argc, char **argv)
         TS_TEST(term_with_the_store_away_does_not_wait_for_its_calls),
         TS_TEST(c015_worker_as_pid_1_ends_on_term),
         TS_TEST(c016_suspension_and_signal_storms_end_nothing),
+        TS_TEST_PROXIED(jobs_that_come_when_the_worker_ends_go_back_unseen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
