@@ -26,10 +26,14 @@ struct lr_hogwatch {
     struct view view[]; /* rt->max_workers */
 };
 
-/* The names of a task may change under us; descriptors are never freed. */
+/*
+ * The names of a task may change under us; descriptors are never freed. Who it is was read without order, so that a switch of tasks costs
+ * none: what its maker wrote is ordered here, by the list that its making was published with.
+ */
 __attribute__((noinline, no_sanitize("thread"))) static void
 report(struct lr_rt *rt, const struct lr_task *t, int64_t ns, unsigned worker)
 {
+    (void)lr_fiber_all();
     if (LR_KIND(t) != LR_FIBER)
         return;
     const struct lr_fiber *f = (const struct lr_fiber *)(const void *)t;

@@ -21,7 +21,9 @@ static struct {
 
 static void reset_seen(bool mended)
 {
+    (void)pthread_mutex_lock(&seen.lock); /* the last death may just be told */
     seen.runs = seen.told = seen.told_discarded = seen.attempts = 0;
+    (void)pthread_mutex_unlock(&seen.lock);
     __atomic_store_n(&seen.mended, mended, __ATOMIC_SEQ_CST);
 }
 
