@@ -57,14 +57,17 @@ struct tm_plans {
 
 struct world {
     struct lq_store *s[N_SIDES];
+    /* Of the store, as two processes have it; the second only in shared runs. s[STORE] is one of them. */
+    struct lq_store *handle[2];
     bool exact; /* both sides have the stepped clock */
     bool
         forgets; /* this run forgets queues and has no keys UNTIL_TTL, whose fate is then left open */
-    bool keyed;     /* jobs have keys, in every other run */
-    bool dressed;   /* their envelopes tell the keys: stores may let them wait in company */
-    bool scheduled; /* there are schedules, in every other run */
-    bool bounded;   /* queues get bounds, in every other run */
-    bool told;      /* there are streams of events, in some runs */
+    bool keyed;   /* jobs have keys, in every other run */
+    bool dressed; /* their envelopes tell the keys: stores may let them wait in company */
+    bool shared; /* two handles do the ops of the store, each worker's by one, in every third run */
+    bool scheduled;                   /* there are schedules, in every other run */
+    bool bounded;                     /* queues get bounds, in every other run */
+    bool told;                        /* there are streams of events, in some runs */
     uint64_t seen[N_SIDES][N_QUEUES]; /* the last event read */
     int64_t clock_ns;
     uint64_t random;
@@ -120,6 +123,8 @@ void tm_compare_results(struct world *w, const char *queue);
 /* What was told since the last time. */
 void tm_compare_events(struct world *w);
 
+/* What this worker does is done by its own handle. */
+void tm_as(struct world *w, const char *worker);
 void tm_trace(struct world *w, const char *format, ...) LADE_PRINTF(2, 3);
 uint64_t tm_below(struct world *w, uint64_t bound);
 bool tm_chance(struct world *w, unsigned percent);

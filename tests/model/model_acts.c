@@ -27,6 +27,7 @@ static void beat_both(struct world *w, const struct lq_beat *beat, struct lq_sto
 {
     int rc[N_SIDES];
     lade_err err[N_SIDES] = {0};
+    tm_as(w, beat->worker);
     for (int i = 0; i < N_SIDES; i++) {
         n[i] = 0;
         rc[i] = lq_renew(w->s[i], beat, stop[i], 32, &n[i], &err[i]);
@@ -95,6 +96,7 @@ static void op_leave(struct world *w)
     lade_err err[N_SIDES] = {0};
     if (!*worker)
         return;
+    tm_as(w, worker);
     tm_trace(w, "leave %s", worker);
     for (int i = 0; i < N_SIDES; i++)
         rc[i] = lq_leave(w->s[i], worker, tm_all_lanes(w), &err[i]);
@@ -128,6 +130,7 @@ static void op_reclaim(struct world *w)
         .worker = w->worker[tm_below(w, N_WORKERS)], .lanes = tm_all_lanes(w), .max = 1000};
     if (!*take.worker)
         return;
+    tm_as(w, take.worker);
     tm_trace(w, "reclaim %s", take.worker);
     for (int i = 0; i < N_SIDES; i++) {
         rc[i] = lq_reclaim(w->s[i], &take, &got[i], &err[i]);
@@ -149,6 +152,7 @@ static void op_begin(struct world *w)
     if (!l)
         return;
     const char *worker = tm_chance(w, 90) ? l->worker : w->worker[0];
+    tm_as(w, worker);
     tm_trace(w, "begin %s/%s by %s", tm_queue(l->queue), l->id, worker);
     for (int i = 0; i < N_SIDES; i++) {
         lease[i] = (struct lq_lease){

@@ -385,6 +385,8 @@ void tm_op_settle_take(struct world *w)
     if (n == 0 && !takes)
         return;
     if (takes)
+        tm_as(w, take.worker);
+    if (takes)
         tm_trace(w, " take %s %zu from %s", take.worker, take.max, take.lanes.queue[0]);
     for (int i = 0; i < N_SIDES; i++) {
         struct lq_take of_side = tm_extent_of(w, i, &take);

@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -73,15 +74,30 @@ static bool open_sides(struct world *w, const struct subject *subject, uint64_t 
         .clock = w->exact ? read_clock : NULL,
         .clock_ctx = w,
     };
-    for (int i = 0; i < N_SIDES; i++) {
+    struct lq_store **const handle[] = {&w->s[MODEL], &w->handle[0], &w->handle[1]};
+    for (int i = 0; i < (w->shared ? 3 : 2); i++) {
         const struct lq_store_ops *const table[] = {i == MODEL ? &ls_memory_ops : subject->ops};
-        config.url = url[i];
-        if (lq_store_open(&w->s[i], table, 1, &config, &err) < 0) {
-            tm_fail(w, "open %s: %s", url[i], err.text);
+        config.url = url[LB_MIN(i, (int)STORE)];
+        if (lq_store_open(handle[i], table, 1, &config, &err) < 0) {
+            tm_fail(w, "open %s: %s", config.url, err.text);
             return false;
         }
     }
+    w->s[STORE] = w->handle[0];
     return true;
+}
+
+static void use_handle(struct world *w, size_t i)
+{
+    if (!w->shared || w->s[STORE] == w->handle[i])
+        return;
+    w->s[STORE] = w->handle[i];
+    tm_trace(w, "(handle %zu) ", i);
+}
+
+void tm_as(struct world *w, const char *worker)
+{
+    use_handle(w, strtoul(worker + 1, NULL, 10) % 2);
 }
 
 static int64_t read_side(struct world *w, int side)
@@ -123,6 +139,7 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
     w->keyed = seed % 2 == 0 && subject->ops->key_list;
     w->dressed = w->keyed && seed % 4 == 0;
     w->scheduled = seed / 2 % 2 == seed % 2 && subject->ops->schedules;
+    w->shared = seed % 3 == 1 && (subject->ops->caps & LQ_CAP_PROCESSES);
     w->bounded = seed / 2 % 2 == 0 && subject->ops->bounds;
     w->told = seed % 5 < 2;
     lb_arena_init(&w->arena);
@@ -132,6 +149,8 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
     }
     for (w->at = 0; w->at < ops && !w->failure[0]; w->at++) {
         w->trace[w->at % TRACE][0] = 0;
+        if (w->shared)
+            use_handle(w, tm_below(w, 2));
         tm_step(w);
         if (!w->failure[0])
             tm_compare_counts(w);
@@ -143,7 +162,8 @@ size_t tm_run(struct world *w, const struct subject *subject, uint64_t seed, siz
         pass_time(w);
     }
     lb_arena_fini(&w->arena);
-    for (int i = 0; i < N_SIDES; i++)
-        lq_store_close(w->s[i]);
+    lq_store_close(w->s[MODEL]);
+    for (size_t i = 0; i < LB_ARRAY_LEN(w->handle); i++)
+        lq_store_close(w->handle[i]);
     return w->at;
 }

@@ -46,6 +46,7 @@ void tm_op_trip(struct world *w)
     const char *worker = w->worker[tm_below(w, N_WORKERS)], *name = tm_queue(queue);
     if (!*worker)
         return;
+    tm_as(w, worker);
     struct lq_take take = {.worker = worker,
                            .lanes = {&name, 1},
                            .max = 1 + tm_below(w, 40),
