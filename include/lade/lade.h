@@ -330,7 +330,10 @@ typedef struct lade_job_view {
     const lade_header *headers;
     size_t n_headers;
     lade_bytes unique_key;
-    lade_bytes key; /* as enqueued; empty = none */
+    enum lade_unique_until unique_until; /* with unique_key */
+    lade_bytes key;                      /* as enqueued; empty = none */
+    lade_backoff backoff;
+    bool discard_dead;
     int priority, attempts, max_attempts, crashes;
     int64_t timeout;
     int64_t result_ttl;          /* 0: its result goes with this record */

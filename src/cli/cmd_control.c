@@ -309,7 +309,7 @@ static enum cli_exit run_show(struct cli *c, void *values, char **args, int n_ar
     lade_worker_view *v = NULL;
     lade_err err = {0};
     enum cli_exit code = find_one(c, args, &v);
-    if (code != CLI_OK)
+    if (code != CLI_OK || !v)
         return code;
     if (show_worker(c, v, &err) < 0)
         code = cli_complain(&err);
@@ -352,7 +352,7 @@ static int wait_for(struct cli *c, const char *id, enum lade_worker_order order,
     for (;;) {
         lade_worker_view *v = NULL;
         int rc = lade_worker_get(c->q, id, &v, err);
-        bool done = rc == 0 && has_obeyed(v, order);
+        bool done = rc == 0 && v && has_obeyed(v, order);
         lade_free(v);
         if (rc != 0 || done)
             return rc;
@@ -447,7 +447,7 @@ static enum cli_exit run_order(struct cli *c, const struct order *o, enum lade_w
     g.deadline = lb_deadline_in(o->wait);
     if (c->format != CLI_TABLE)
         cli_out_begin(&g.out, c, order_columns, LB_ARRAY_LEN(order_columns));
-    for (size_t i = 0; i < w.n; i++)
+    for (size_t i = 0; w.all && w.at && i < w.n; i++)
         give_one(&g, &w.all[w.at[i]]);
     free_chosen(&w);
     if (c->format != CLI_TABLE && cli_out_end(&g.out, &err) < 0)
@@ -552,7 +552,7 @@ static enum cli_exit run_stacks(struct cli *c, void *values, char **args, int n_
     lade_worker_view *before = NULL, *v = NULL;
     lade_err err = {0};
     enum cli_exit code = find_one(c, args, &before);
-    if (code != CLI_OK)
+    if (code != CLI_OK || !before)
         return code;
     int64_t wait = s->timeout > 0 ? s->timeout : 2 * reads_within(&before->info) + 5 * LADE_SECOND;
     int rc = lade_worker_order(c->q, before->info.id, LADE_WORKER_STACKS, &err);

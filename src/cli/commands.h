@@ -37,6 +37,8 @@ extern const struct cli_command cli_worker_show, cli_worker_quiet, cli_worker_re
     cli_worker_stop, cli_worker_stacks;
 /* cmd_stats.c */
 extern const struct cli_command cli_stats;
+/* cmd_export.c */
+extern const struct cli_command cli_export, cli_import;
 /* cmd_top.c */
 extern const struct cli_command cli_top;
 /* cmd_event.c */

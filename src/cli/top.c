@@ -52,7 +52,7 @@ int cli_top_look(struct cli *c, struct cli_top *top, const struct cli_queue_sort
         now.queue = lb_calloc(now.n_queues + 1, sizeof(*now.queue));
         rc = now.queue ? 0 : lb_fail_nomem(err, "top");
     }
-    if (rc != 0) {
+    if (rc != 0 || !now.queue) {
         lade_free(queues);
         lade_free(now.workers);
         return rc;

@@ -91,6 +91,12 @@ static void fill_body(struct view_box *box, struct lb_slice stored, bool *ok)
     v->max_attempts = job.max_attempts;
     v->timeout = lb_ns_of_ms(job.timeout_ms);
     v->result_ttl = lb_ns_of_ms(job.result_ttl_ms);
+    v->unique_until = job.until;
+    v->discard_dead = job.discard_dead;
+    v->backoff = (lade_backoff){.type = job.backoff.type,
+                                .base = lb_ns_of_ms(job.backoff.base_ms),
+                                .cap = lb_ns_of_ms(job.backoff.cap_ms),
+                                .jitter = job.backoff.jitter};
     v->enqueued_at = lb_ns_of_ms(job.enqueued_ms);
     fill_headers(box, &job, ok);
 }

@@ -26,7 +26,8 @@ static void assert_help(const char *noun, const char *verb)
     assert_code(&r, 0);
     assert_says(r.out, "Usage: lade ");
     assert_says(r.out, "\nExamples:\n  ");
-    bool is_text = !verb && (strcmp(noun, "help") == 0 || strcmp(noun, "completion") == 0);
+    bool is_text = !verb && (strcmp(noun, "help") == 0 || strcmp(noun, "completion") == 0 ||
+                             strcmp(noun, "export") == 0);
     assert_int_equal(strstr(r.out, "--output FORMAT") == NULL, is_text);
     assert_int_equal(r.n_err, 0);
     run_free(&r);
@@ -498,6 +499,9 @@ static void completion_offers_what_stands_at_that_place(void **state)
         {"lade dlq re", "redrive"},
         {"lade job tr", "trace"},
         {"lade to", "top"},
+        {"lade exp", "export"},
+        {"lade export --state ret", "retrying"},
+        {"lade import --sk", "--skip-bad"},
         {"lade top --int", "--interval"},
         {"lade dash --on", "--once"},
         {"lade top --sort fai", "failed"},
