@@ -71,7 +71,7 @@ local function flow_at(id)
 end
 
 -- The flow and the node of a job's id, as number and as text, or nil.
-local function flow_of(id)
+function ops.flow_of(id)
     local name, text = match(id, '^([^~]+)~(%d+)$')
     local f = name and flow_at(name)
     local node = tonumber(text)
@@ -90,7 +90,7 @@ local function set_step(f, node, state)
 end
 
 -- What lies between the first and the last that changed, in one write: of a chain two digits.
-local function write_steps(f)
+function ops.write_steps(f)
     local first, last, parts = huge, -1, {}
     for node in pairs(f.set) do
         first, last = min(first, node), max(last, node)
@@ -118,7 +118,7 @@ local function read_step(f, node)
     return {level = level, when = when, policy = policy, ms = tonumber(ms), queue = queue}
 end
 
-local function job_of(f, node)
+function ops.job_of(f, node)
     return f.id .. '~' .. node
 end
 
@@ -147,7 +147,7 @@ local function gather(P, queue, id, level, due, body)
 end
 
 -- The node as number and as text; verb: of a message, "put" or "again".
-local function launch(f, node, text, verb)
+function ops.launch(f, node, text, verb)
     local v = call('HMGET', f.F, 's' .. text, 'b' .. text)
     local level, when, ms, queue = match(v[1], '^(%d)(%d)%d (%-?%d+) (%S+)')
     local due
@@ -156,9 +156,9 @@ local function launch(f, node, text, verb)
         due = due > now and due
     end
     if FOLD.is_far(flow_ns, queue) then
-        ops.out(flow_ns, queue, {verb or 'put', job_of(f, text), level, due or 0, v[2]})
+        ops.out(flow_ns, queue, {verb or 'put', ops.job_of(f, text), level, due or 0, v[2]})
     else
-        gather(FOLD.lane_of(flow_ns, queue), queue, job_of(f, text), level, due, v[2])
+        gather(FOLD.lane_of(flow_ns, queue), queue, ops.job_of(f, text), level, due, v[2])
     end
     f.set[node], f.changed = '1', true
 end
@@ -215,14 +215,14 @@ end
 -- jobs of flows -----------------------------------------------------------------------------------------------------
 
 -- A job that is there waits, or waits no more.
-local function weigh_job(P, id, sign)
+function ops.weigh_job(P, id, sign)
     if K.max_bytes(call('HGET', P .. 'meta', 'max')) then
         K.add_bytes(P, sign * K.weigh(P, {id}, 1, 1))
     end
 end
 
 -- Out of the structure of where it has ended; the record of that goes.
-local function unlink_ended(P, id, state)
+function ops.unlink_ended(P, id, state)
     if state == 'c' then
         haunt(P, 'c', id)
     else
@@ -274,7 +274,7 @@ function FOLD.stop(P, id)
     if was ~= 'r' and call('ZREM', P .. 'scheduled', id) + call('ZREM', P .. 'retrying', id) == 0 then
         haunt(P, level, id)
     end
-    weigh_job(P, id, -1)
+    ops.weigh_job(P, id, -1)
     forget_since(P, {id}, 1, 1)
     call('ZADD', P .. 'cancelled', now, id)
     call('HSET', P .. 'fin', id, 'x' .. level .. '  ' .. now .. ' ')
@@ -285,9 +285,9 @@ end
 local function stop_job(f, node)
     local queue = read_step(f, node).queue
     if FOLD.is_far(flow_ns, queue) then
-        return ops.out(flow_ns, queue, {'stop', job_of(f, node)})
+        return ops.out(flow_ns, queue, {'stop', ops.job_of(f, node)})
     end
-    FOLD.stop(FOLD.lane_of(flow_ns, queue), job_of(f, node))
+    FOLD.stop(FOLD.lane_of(flow_ns, queue), ops.job_of(f, node))
 end
 
 -- Whether there is such a job.
@@ -304,10 +304,10 @@ function FOLD.again(P, id)
     local fin = call('HGET', P .. 'fin', id)
     if fin then
         local level = sub(fin, 2, 2)
-        unlink_ended(P, id, sub(fin, 1, 1))
+        ops.unlink_ended(P, id, sub(fin, 1, 1))
         zero_counts(P, id)
         call('RPUSH', P .. 'ready:' .. level, id)
-        weigh_job(P, id, 1)
+        ops.weigh_job(P, id, 1)
         note_since(P, {id}, 1, 1)
         if call('HEXISTS', P .. 'meta', 'paused') == 0 then
             ring(P, 1)
@@ -321,11 +321,11 @@ end
 local function run_again(f, node)
     local queue = read_step(f, node).queue
     if FOLD.is_far(flow_ns, queue) then
-        launch(f, node, tostring(node), 'again')
-    elseif FOLD.again(FOLD.lane_of(flow_ns, queue), job_of(f, node)) then
+        ops.launch(f, node, tostring(node), 'again')
+    elseif FOLD.again(FOLD.lane_of(flow_ns, queue), ops.job_of(f, node)) then
         set_step(f, node, '1')
     else
-        launch(f, node, tostring(node))
+        ops.launch(f, node, tostring(node))
     end
 end
 
@@ -333,7 +333,7 @@ end
 function FOLD.clear(P, id)
     local fin = call('HGET', P .. 'fin', id)
     if fin then
-        unlink_ended(P, id, sub(fin, 1, 1))
+        ops.unlink_ended(P, id, sub(fin, 1, 1))
         drop(P, {id}, 1, 1)
     end
     return fin or call('HEXISTS', P .. 'jobs', id) == 0
@@ -341,7 +341,7 @@ end
 
 -- The on_failure job may run once more.
 local function rearm(f, node)
-    local queue, id = read_step(f, node).queue, job_of(f, node)
+    local queue, id = read_step(f, node).queue, ops.job_of(f, node)
     if FOLD.is_far(flow_ns, queue) then
         if step_state(f, node) == '1' then
             return
@@ -382,7 +382,7 @@ local function pass(f, node, next)
         if many == '' or call('HINCRBY', f.F, 'w' .. text, -1) == 0 then
             local to = tonumber(text)
             if step_state(f, to) == '0' then
-                launch(f, to, text)
+                ops.launch(f, to, text)
             end
         end
     end
@@ -396,7 +396,7 @@ local function fail_flow(f)
     local m = numbers_of(f)
     enter_flow(f, '2')
     if m.n > m.steps and step_state(f, m.steps) == '0' then
-        launch(f, m.steps, tostring(m.steps))
+        ops.launch(f, m.steps, tostring(m.steps))
     end
     for node = 0, m.sib and m.steps - 1 or -1 do
         if step_state(f, node) == '1' then
@@ -432,7 +432,7 @@ end
 end
 
 -- In slots: the flow may have its home elsewhere, which is told.
-local function tell_home(id, ...)
+function ops.tell_home(id, ...)
     local flow = match(id, '^([^~]+)~%d+$')
     local home = flow and call('HGET', flow_ns .. 'far', flow)
     if home then
@@ -442,9 +442,9 @@ end
 
 -- The job ended: how is 2 completed, 3 dead, 4 cancelled. Any id.
 local function flow_ended(id, how, result)
-    local f, node, text = flow_of(id)
+    local f, node, text = ops.flow_of(id)
     if ops.slots and not f then
-        return tell_home(id, 'ended', id, how, result or '')
+        return ops.tell_home(id, 'ended', id, how, result or '')
     end
     local from = f and step_state(f, node)
     if not f or from == '2' or (how ~= '2' and from ~= '1') then
@@ -461,9 +461,9 @@ end
 
 -- The job that had ended is ready again. Any id.
 local function flow_revived(id)
-    local f, node, text = flow_of(id)
+    local f, node, text = ops.flow_of(id)
     if ops.slots and not f then
-        return tell_home(id, 'revived', id)
+        return ops.tell_home(id, 'revived', id)
     end
     local from = f and step_state(f, node)
     if from == '3' or from == '4' then
@@ -475,7 +475,7 @@ local function flow_flush()
     put_gathered()
     for _, f in pairs(flow_cache) do
         if f and f.changed then
-            write_steps(f)
+            ops.write_steps(f)
         end
     end
 end
