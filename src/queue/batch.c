@@ -6,11 +6,13 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/ident.h"
 #include "base/mem.h"
 
 #define EACH_NS    6000  /* how long a leader waits for each of those that were just released */
 #define COMPANY_NS 80000 /* and for all of them */
 #define FRESH_NS   60000 /* how long after their release they are expected */
+#define FEW        16    /* single jobs of one commit that keep the ids they came with */
 
 /* Pulses: 0 and 1 in turn, and that of the first to come. */
 #define FIRST 2
@@ -28,6 +30,7 @@ struct lq_batch_call {
         *next; /* at the door: who came before, or `busy`; taken in: who came after */
     struct lq_put *put;
     size_t n;
+    lade_id *own; /* NULL: ids stay as they are */
     lade_err *err;
     int rc;
     unsigned pulse;    /* where it sleeps */
@@ -126,6 +129,41 @@ static bool is_worth_splitting(int rc)
     return rc < 0 && rc != -LADE_EUNAVAILABLE && rc != -LADE_EBUSY && rc != -LADE_ECLOSED;
 }
 
+/* It came singly, and nobody knows its id yet; nor is anything about it that a store does not keep together. */
+static bool may_rename(const struct lq_batch_call *w)
+{
+    return w->own && w->put->when == LQ_WHEN_NOW && w->put->unique.n == 0 && w->put->key.n == 0;
+}
+
+static bool are_alike(const struct lq_put *a, const struct lq_put *b)
+{
+    return a->level == b->level && (a->queue == b->queue || strcmp(a->queue, b->queue) == 0);
+}
+
+/* Many single jobs of one commit get ids that follow each other: those of the queue and level of the first of them. */
+static void give_ids(const struct lq_batch *b, const struct group *g)
+{
+    const struct lq_store_config *c = &b->store->config;
+    if (g->calls <= FEW)
+        return;
+    const struct lq_batch_call *first = NULL;
+    int64_t wall = c->clock ? c->clock(c->clock_ctx) : lb_clock_wall();
+    size_t n = LQ_PACK_JOBS, bytes = 0;
+    for (struct lq_batch_call *w = g->first; w; w = w->next) {
+        if (!may_rename(w) || (first && !are_alike(first->put, w->put)))
+            continue;
+        if (n >= LQ_PACK_JOBS || bytes + w->put->body.n >= LQ_PACK_BYTES) {
+            lb_ulid_new_block();
+            n = bytes = 0;
+        }
+        first = first ? first : w;
+        lb_ulid(w->own->text, wall);
+        w->put->id = lb_slice(w->own->text, LB_ULID_LEN);
+        n++;
+        bytes += w->put->body.n + 1;
+    }
+}
+
 /* Commits calls together; each gets its own items' outcomes. */
 static void commit_group(struct lq_batch *b, const struct group *g)
 {
@@ -136,6 +174,7 @@ static void commit_group(struct lq_batch *b, const struct group *g)
     struct lq_put *all = lb_malloc(g->jobs * sizeof(*all));
     lade_err err = {0};
     int rc = -LADE_ENOMEM;
+    give_ids(b, g);
     if (all) {
         size_t at = 0;
         for (struct lq_batch_call *w = g->first; w; w = w->next) {
@@ -261,9 +300,10 @@ static bool wait_turn(struct lq_batch *b, struct lq_batch_call *w)
     return now == LEADS;
 }
 
-int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_err *err)
+int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_id *own, lade_err *err)
 {
-    struct lq_batch_call w = {.put = put, .n = n, .err = err};
+    assert(!own || (n == 1 && put->id.p == (const uint8_t *)own->text));
+    struct lq_batch_call w = {.put = put, .n = n, .own = own, .err = err};
     if (enter(b, &w) || wait_turn(b, &w))
         lead(b, &w);
     return w.rc;

@@ -22,6 +22,9 @@
  * after a commit, and only while trying shows that they come (base/spin.h). Four producers then share one commit instead of
  * committing one and three in turn.
  *
+ * Where more than 16 single jobs go in one commit, the leader gives them ids that follow each other, since a store keeps such jobs as one
+ * (store.h, ADR 0051): their callers do not know them yet. Those with a unique key, a key or a time keep the id that their call made.
+ *
  * Who waits for a commit first gives its CPU away again and again, and then sleeps (rt/patience.h). Those who sleep for the same
  * commit sleep on one pulse (rt/seam.h), raised once. There are three: the first to come while somebody leads has its own, since it
  * is woken alone, to lead; the others have the two others in turn, commit by commit.
@@ -62,8 +65,12 @@ struct lq_batch {
 void lq_batch_init(struct lq_batch *b, struct lq_store *store);
 void lq_batch_fini(struct lq_batch *b);
 
-/* store.put of the n items of one call, all or none, perhaps together with other calls. Same results. */
-LADE_CHECKED int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_err *err);
+/*
+ * store.put of the n items of one call, all or none, perhaps together with other calls. Same results. own: where the id of the one item
+ * lies, when it was made for this call and nobody knows it yet; NULL otherwise. The leader may write another there.
+ */
+LADE_CHECKED int lq_batch_put(struct lq_batch *b, struct lq_put *put, size_t n, lade_id *own,
+                              lade_err *err);
 
 /* Callers that no leader has taken to the store yet: a glance, it may be over at once. */
 int lq_batch_waiting(const struct lq_batch *b);

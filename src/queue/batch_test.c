@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/ident.h"
 #include "base/mem.h"
 
 #define THREADS 8
@@ -27,6 +29,8 @@ static struct {
     bool gated, entered;
     size_t pause_each; /* each so many calls the store sleeps; 0: never */
     size_t most;       /* jobs of one call */
+    lade_id id[64];    /* of the last call that did no wrong */
+    size_t n_ids;
 } fake;
 
 static int outcome_of(const struct lq_put *p)
@@ -58,6 +62,10 @@ static int put(struct lq_store *s, struct lq_put *it, size_t n, lade_err *err)
         it[i].outcome = outcome_of(&it[i]);
     lr_mutex_lock(&fake.lock);
     fake.jobs += n;
+    fake.n_ids = LB_MIN(n, LB_ARRAY_LEN(fake.id));
+    for (size_t i = 0; i < fake.n_ids; i++)
+        (void)snprintf(fake.id[i].text, sizeof(fake.id[i].text), "%.*s", (int)it[i].id.n,
+                       (const char *)it[i].id.p);
     lr_mutex_unlock(&fake.lock);
     return 0;
 }
@@ -101,7 +109,7 @@ static void call(void *arg)
     for (size_t k = 0; k < c->calls; k++) {
         for (size_t i = 0; i < c->n; i++)
             it[i] = (struct lq_put){.queue = "q", .id = lb_slice(&c->id, 1), .outcome = -1};
-        c->rc = lq_batch_put(c->b, it, c->n, &c->err);
+        c->rc = lq_batch_put(c->b, it, c->n, NULL, &c->err);
         for (size_t i = 0; i < c->n && c->rc == 0; i++)
             c->wrong += it[i].outcome != outcome_of(&it[i]);
     }
@@ -317,6 +325,134 @@ static void without_memory_to_share_a_commit_each_call_has_its_own(void **state)
     assert_int_equal(fake.calls, 3);
 }
 
+#define SINGLES 40
+
+/* A call of one job whose id was made for it. */
+struct single {
+    struct lr_thread thread;
+    struct lq_batch *b;
+    struct lq_put put;
+    lade_id came_with, own;
+    bool keeps, bad; /* nobody may write it another id; and the store does not take it */
+    int rc;
+};
+
+static void call_singly(void *arg)
+{
+    struct single *s = arg;
+    lade_err err;
+    s->rc = lq_batch_put(s->b, &s->put, 1, s->keeps ? NULL : &s->own, &err);
+}
+
+static void start_singly(struct single *s, struct lq_batch *b)
+{
+    lb_ulid_new_block();
+    lb_ulid(s->own.text, lb_clock_wall());
+    s->came_with = s->own;
+    s->b = b;
+    s->put.queue = s->put.queue ? s->put.queue : "q";
+    s->put.id = s->bad ? lb_slice("!", 1) : lb_slice(s->own.text, LB_ULID_LEN);
+    s->put.body = lb_slice("14xx", 4);
+    s->put.fresh = true;
+    assert_int_equal(lr_thread_start(&s->thread, "single", call_singly, s), 0);
+}
+
+/* They go in one commit, in this order, behind that of a caller who is held in the store. */
+static void gather_singles(struct lq_batch *b, struct single *s, size_t n)
+{
+    struct caller first;
+    fake.gated = true;
+    start(&first, b, 'a', 1, 1);
+    wait_until_entered();
+    for (size_t i = 0; i < n; i++) {
+        start_singly(&s[i], b);
+        while ((size_t)lq_batch_waiting(b) < i + 1)
+            lr_sleep_until(lb_deadline_in(LADE_MILLISECOND / 10));
+    }
+    lr_event_raise(&fake.gate);
+    for (size_t i = 0; i < n; i++)
+        lr_thread_join(&s[i].thread);
+    lr_thread_join(&first.thread);
+}
+
+static bool was_stored(const struct single *s)
+{
+    for (size_t i = 0; i < fake.n_ids; i++) {
+        if (strcmp(fake.id[i].text, s->own.text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t count_renamed(const struct single *s, size_t n)
+{
+    size_t renamed = 0;
+    for (size_t i = 0; i < n; i++)
+        renamed += strcmp(s[i].own.text, s[i].came_with.text) != 0;
+    return renamed;
+}
+
+static void many_single_jobs_of_a_commit_get_ids_that_follow_each_other(void **state)
+{
+    static struct single s[SINGLES];
+    memset(s, 0, sizeof(s));
+    gather_singles(*state, s, SINGLES);
+    assert_int_equal(fake.calls, 2);
+    assert_int_equal(fake.n_ids, SINGLES);
+    assert_int_equal(count_renamed(s, SINGLES), SINGLES);
+    for (size_t i = 0; i < SINGLES; i++) {
+        assert_int_equal(s[i].rc, 0);
+        assert_true(was_stored(&s[i])); /* its caller tells the id that was stored */
+        assert_ptr_equal(s[i].put.id.p, s[i].own.text);
+    }
+    for (size_t i = 1; i < SINGLES; i++) {
+        assert_memory_equal(fake.id[i].text, fake.id[0].text, LB_ULID_LEN - 2);
+        assert_true(strcmp(fake.id[i - 1].text, fake.id[i].text) < 0);
+    }
+}
+
+static void few_single_jobs_keep_the_ids_they_came_with(void **state)
+{
+    static struct single s[16];
+    memset(s, 0, sizeof(s));
+    gather_singles(*state, s, LB_ARRAY_LEN(s));
+    assert_int_equal(fake.calls, 2);
+    assert_int_equal(count_renamed(s, LB_ARRAY_LEN(s)), 0);
+}
+
+/* An id of the program's own, a unique key, a key, a time, another queue or level than that of the first. */
+static void jobs_that_are_not_alike_keep_their_ids(void **state)
+{
+    static struct single s[SINGLES];
+    memset(s, 0, sizeof(s));
+    s[3].keeps = true;
+    s[4].put.unique = lb_slice("u", 1);
+    s[5].put.key = lb_slice("k", 1);
+    s[6].put.when = LQ_WHEN_IN;
+    s[7].put.queue = "other";
+    s[8].put.level = 3;
+    gather_singles(*state, s, SINGLES);
+    for (size_t i = 0; i < SINGLES; i++) {
+        assert_int_equal(s[i].rc, 0);
+        assert_true(was_stored(&s[i]));
+        assert_int_equal(count_renamed(&s[i], 1), i < 3 || i > 8);
+    }
+}
+
+/* Nothing of the commit was written: each goes by itself, and is stored under the id that its caller tells. */
+static void calls_that_are_split_up_keep_the_ids_they_were_given(void **state)
+{
+    static struct single s[SINGLES];
+    memset(s, 0, sizeof(s));
+    s[9].keeps = s[9].bad = true;
+    gather_singles(*state, s, SINGLES);
+    assert_int_equal(fake.jobs, 1 + SINGLES - 1);
+    for (size_t i = 0; i < SINGLES; i++)
+        assert_int_equal(s[i].rc, i == 9 ? -LADE_EINVAL : 0);
+    assert_true(was_stored(&s[SINGLES - 1])); /* the last that was put */
+    assert_int_equal(count_renamed(s, SINGLES), SINGLES - 1);
+}
+
 struct cancelled {
     struct caller c;
     lade_gate over;
@@ -373,6 +509,10 @@ int main(void)
         BATCH_TEST(a_call_that_waits_needs_no_memory),
         BATCH_TEST(without_memory_to_share_a_commit_each_call_has_its_own),
         BATCH_TEST(a_cancelled_task_waits_for_its_commit),
+        BATCH_TEST(many_single_jobs_of_a_commit_get_ids_that_follow_each_other),
+        BATCH_TEST(few_single_jobs_keep_the_ids_they_came_with),
+        BATCH_TEST(jobs_that_are_not_alike_keep_their_ids),
+        BATCH_TEST(calls_that_are_split_up_keep_the_ids_they_were_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ int lq_bound_wait(lade *q, struct lq_put *put, size_t n, lade_err *err)
                              err);
         if (rc < 0)
             return rc;
-        rc = lq_batch_put(&q->batch, put, n, err);
+        rc = lq_batch_put(&q->batch, put, n, NULL, err);
     }
     return rc;
 }

@@ -206,7 +206,8 @@ static int put_draft(lade *q, struct draft *d, const lade_job_spec *specs, size_
         size_t end = i + 1 < n ? d->body_at[i + 1] : d->bodies.n;
         d->put[i].body = lb_slice(d->bodies.p + d->body_at[i], end - d->body_at[i]);
     }
-    int rc = lq_batch_put(&q->batch, d->put, n, err);
+    lade_id *own = n == 1 && !specs->id ? d->id : NULL;
+    int rc = lq_batch_put(&q->batch, d->put, n, own, err);
     return rc == LADE_FULL ? lq_bound_wait(q, d->put, n, err) : rc;
 }
 

@@ -53,6 +53,57 @@ static void enqueues_of_many_threads_share_commits_and_each_gets_its_own_answer(
     free(c);
 }
 
+#define MANY 40
+#define FEW  25
+
+struct numbered {
+    pthread_t thread;
+    lade *q;
+    int number, failed;
+    lade_id id[FEW];
+};
+
+static void *enqueue_numbered(void *arg)
+{
+    struct numbered *c = arg;
+    for (int i = 0; i < FEW; i++) {
+        char text[32];
+        int n = snprintf(text, sizeof(text), "%d.%d", c->number, i);
+        lade_job_spec spec = {.kind = "job", .payload = {text, (size_t)n}};
+        c->failed += lade_enqueue(c->q, &spec, &c->id[i], NULL) != 0;
+    }
+    return NULL;
+}
+
+/* So many go in one commit that its leader gives them their ids (ADR 0051). */
+static void the_id_that_an_enqueue_tells_is_that_of_its_own_job(void **state)
+{
+    struct ts_fix *f = *state;
+    struct numbered *c = calloc(MANY, sizeof(*c));
+    assert_non_null(c);
+    for (int i = 0; i < MANY; i++) {
+        c[i].q = f->q;
+        c[i].number = i;
+        assert_int_equal(pthread_create(&c[i].thread, NULL, enqueue_numbered, &c[i]), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        (void)pthread_join(c[i].thread, NULL);
+        assert_int_equal(c[i].failed, 0);
+    }
+    for (int i = 0; i < MANY * FEW; i++) {
+        char text[32];
+        int n = snprintf(text, sizeof(text), "%d.%d", i / FEW, i % FEW);
+        lade_job_view *info = NULL;
+        const char *id = c[i / FEW].id[i % FEW].text;
+        assert_int_equal(lade_job_get(f->q, NULL, id, &info, NULL), 0);
+        assert_int_equal(info->payload.size, n);
+        assert_memory_equal(info->payload.data, text, (size_t)n);
+        lade_job_view_free(info);
+    }
+    assert_int_equal(ts_rig_count(f->q, LADE_STATE_READY), MANY * FEW);
+    free(c);
+}
+
 /* chasqui 3 */
 static void one_bad_job_refuses_the_whole_call_before_anything_is_written(void **state)
 {
@@ -202,6 +253,7 @@ int main(int argc, char **argv)
     ts_rig_main(argc, argv);
     const struct CMUnitTest tests[] = {
         TS_TEST(enqueues_of_many_threads_share_commits_and_each_gets_its_own_answer),
+        TS_TEST(the_id_that_an_enqueue_tells_is_that_of_its_own_job),
         TS_TEST(one_bad_job_refuses_the_whole_call_before_anything_is_written),
         TS_TEST(an_explicit_id_makes_enqueue_idempotent),
         TS_TEST(a_duplicate_in_a_batch_does_not_stop_the_others),
