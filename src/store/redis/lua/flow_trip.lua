@@ -76,6 +76,7 @@ local function move(name, text, place, n, fence, done, between, last)
         end
     end
     if gone then
+        later = later == '' and rep(',0', k - 1) or later -- of one moment they are written without
         head = gone .. from .. ' ' .. k + n .. ' c' .. first .. later .. rep(',' .. max(now - first, 0), n) .. ';'
     elseif between and h.keep > 0 then
         head = head .. place .. ' ' .. n .. ' c' .. now_text .. rep(',0', n - 1) .. ';'
