@@ -161,7 +161,7 @@ function K.take_apart(P, letters, n, ghosts)
             spread('HSET', P .. 'jobs', jobs, 1, #jobs)
             set_fields(P .. 'key', keys, 1, #keys)
         end
-        drop_packed(P, popped)
+        K.drop_packed(P, popped)
         K.key_ready(P, list)
     end
     return done

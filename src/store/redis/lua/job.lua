@@ -247,7 +247,7 @@ local function drop(P, ids, a, b)
 end
 
 -- Those of popped jobs that are of packs are removed; the ids of the others. completed: they are.
-local function drop_packed(P, popped, completed)
+function K.drop_packed(P, popped, completed)
     local ids = {}
     for i = 1, #popped do
         local job = popped[i]
@@ -268,7 +268,7 @@ end
 
 -- Removes popped jobs, which stand in no list any more. list: "A" to "I" when they were in company.
 local function drop_popped(P, popped, completed, list)
-    local ids = drop_packed(P, popped, completed)
+    local ids = K.drop_packed(P, popped, completed)
     if list and list >= 'A' then
         K.less_company(#ids)
     end
