@@ -280,16 +280,16 @@ static void *operate(void *arg)
     return NULL;
 }
 
-/* C-081: of several operators at once each job is moved by one, and their sums are all of it. */
-static void operators_at_once_move_each_job_once(void **state)
+static void operate_at_once(struct ts_fix *f, int round)
 {
-    struct ts_fix *f = *state;
     struct operator o[4];
     pthread_t thread[4];
     uint64_t moved = 0;
+    char prefix[16];
+    (void)snprintf(prefix, sizeof(prefix), "m%d-", round);
     reset_seen(false);
     start(f);
-    bury(f, "mail", "m", 300);
+    bury(f, "mail", prefix, 300);
     assert_int_equal(ts_local_stop(&f->local), 0);
     for (size_t i = 0; i < 4; i++) {
         o[i] = (struct operator){.f = f};
@@ -307,6 +307,16 @@ static void operators_at_once_move_each_job_once(void **state)
     start(f);
     assert_true(ts_rig_wait_quiet(f->q, TS_SOON));
     assert_int_equal(read_count(&seen.runs), 300);
+    assert_int_equal(ts_local_stop(&f->local), 0);
+}
+
+/* C-032, C-081: of several operators at once each job is moved by one, and their sums are all of it. ROUNDS multiplies. */
+static void operators_at_once_move_each_job_once(void **state)
+{
+    int rounds = ts_rig_rounds(1);
+    for (int round = 0; round < rounds; round++)
+        operate_at_once(*state, round);
+    print_message("%d jobs, each moved once by one of four\n", 300 * rounds);
 }
 
 static void failing_canary_leaves_the_others_dead(void **state)
