@@ -339,33 +339,6 @@ int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
     return rc;
 }
 
-int ls_sqlite_put_leased(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
-                         const struct lq_put *it, uint64_t fence, int64_t worker)
-{
-    int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
-    tx->grows = true;
-    if (rc == 0)
-        rc = ls_sqlite_job_insert(tx, q, it);
-    if (rc != 0)
-        return rc;
-    struct lq_ev e = {.type = LADE_EVENT_WAITING, .job = it->id, .kind = lq_body_kind(it->body)};
-    if (q->events > 0)
-        ls_sqlite_event(tx, q, &e);
-    struct ls_sqlite_run r = {
-        .job = tx->next_seq++, .n = 1, .queue = q->num, .rank = it->level, .level = it->level};
-    q->total[LS_SQLITE_ENQUEUED]++;
-    ls_sqlite_run_to_active(tx, q, &r, worker);
-    r.pos = (int64_t)fence;
-    tx->quiet++;
-    rc = ls_sqlite_run_add(tx, q, &r);
-    tx->quiet--;
-    e.type = LADE_EVENT_ACTIVE;
-    e.attempt = 1;
-    if (rc == 0 && q->events > 0)
-        ls_sqlite_event(tx, q, &e);
-    return rc;
-}
-
 static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct put *p = arg;

@@ -122,38 +122,15 @@ static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sq
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, r);
 }
 
-static bool may_go_on(const struct lq_settle *it)
-{
-    return it->goes_on && it->to == LQ_TO_COMPLETED && !it->failed && it->history.n == 0 &&
-           it->result.n <= LQ_GOES_ON_RESULT && (it->result_ttl_ms == 0 || it->result.n == 0);
-}
-
-/* The step that the end of this one has put is its owner's. */
-static int go_on(struct ls_sqlite_flows *f, struct ls_sqlite_queue *q, struct lq_settle *it,
-                 size_t before, int64_t worker)
-{
-    struct lq_put *put;
-    int rc = ls_sqlite_flow_launched(f, it->id, before, &put);
-    if (rc < 0 || !put)
-        return rc;
-    rc = ls_sqlite_put_leased(f->tx, q, put, it->fence, worker);
-    it->went_on = rc == 0;
-    f->n += rc == LADE_DUPLICATE ? 1 : 0; /* as any other that is put */
-    return LB_MIN(rc, 0);
-}
-
 /* Tells the flows of k settled jobs, of those that have one. */
-static int tell_flows(struct ls_sqlite_flows *f, struct ls_sqlite_queue *q, struct lq_settle *it,
-                      size_t k, enum lq_to to, int64_t worker)
+static int tell_flows(struct ls_sqlite_flows *f, const struct lq_settle *it, size_t k,
+                      enum lq_to to)
 {
     enum lade_flow_step_state how = lq_node_end_of(to);
     int rc = 0;
     for (size_t i = 0; i < k && rc == 0 && how != LADE_STEP_ENQUEUED; i++) {
-        size_t before = f->n;
         if (lq_flow_has(it[i].id))
             rc = ls_sqlite_flow_ended(f, it[i].id, how, it[i].result);
-        if (rc == 0 && may_go_on(&it[i]) && lq_flow_has(it[i].id))
-            rc = go_on(f, q, &it[i], before, worker);
     }
     return rc;
 }
@@ -163,11 +140,10 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
 {
     int64_t off = (int64_t)it->fence - r->pos;
     struct ls_sqlite_run part = ls_sqlite_run_part(r, off, (int64_t)k);
-    int64_t flags = part.flags, worker = part.worker;
+    int64_t flags = part.flags;
     int rc = ls_sqlite_run_cut(tx, q, r, off, (int64_t)k);
     for (size_t i = 0; i < k && rc == 0; i++) {
         it[i].outcome = 0;
-        it[i].went_on = false;
         q->total[LS_SQLITE_FAILED] += it[i].failed;
         if (it[i].history.n > 0)
             rc = write_history(tx, part.job + (int64_t)i, it[i].history);
@@ -198,7 +174,7 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
     if (rc == 0)
         rc = send(tx, q, &part, &ended);
     tx->quiet--;
-    return rc < 0 ? rc : tell_flows(&s->flows, q, it, k, ended.to, worker);
+    return rc < 0 ? rc : tell_flows(&s->flows, it, k, ended.to);
 }
 
 /* Settles the first item and those that go with it: *done items. */
@@ -212,7 +188,6 @@ static int settle_some(struct settle *s, struct ls_sqlite_tx *tx, struct lq_sett
         return rc;
     *done = 1;
     it->outcome = LADE_STALE;
-    it->went_on = false;
     rc = q ? ls_sqlite_run_of_fence(tx, q, it->fence, &r) : LADE_NOT_FOUND;
     if (rc != 0)
         return rc < 0 ? rc : 0;

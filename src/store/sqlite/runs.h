@@ -72,10 +72,6 @@ LADE_CHECKED int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlit
 /* op_put.c: new -> ready | scheduled; the outcomes are in the items. */
 LADE_CHECKED int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n);
 
-/* The same of one job for an owner that has begun it: new -> active, under this fence. LADE_DUPLICATE: it is known. */
-LADE_CHECKED int ls_sqlite_put_leased(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
-                                      const struct lq_put *it, uint64_t fence, int64_t worker);
-
 /* op_admin.c */
 /* The job and the run that has it. 0, LADE_NOT_FOUND or a failure. */
 LADE_CHECKED int ls_sqlite_job_find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
