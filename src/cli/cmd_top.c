@@ -55,7 +55,7 @@ static void write_all(const char *p, size_t n)
     while (n > 0) {
         ssize_t k = write(STDOUT_FILENO, p, n);
         if (k < 0 && errno != EINTR)
-            return; /* it is gone; the next wait tells by HUP */
+            return; /* it is gone; the next wait tells, by its poll */
         if (k > 0) {
             p += k;
             n -= (size_t)k;
@@ -120,21 +120,28 @@ static void suspend(struct terminal *t)
     enter(t);
 }
 
-/* Until `until`, or sooner when there is a key or a signal. False: the end is wanted. */
+/*
+ * Until `until`, or sooner when there is a key or a signal. False: the end is wanted, or the terminal is gone. That is told by its
+ * descriptors, too: HUP may be ignored (nohup) or go to others, and while a descriptor is ready ppoll() lets no signal through at all.
+ */
 static bool wait_until(struct terminal *t, int64_t until)
 {
     came = 0;
     int64_t left = LB_MAX(until - lb_clock_mono(), 0);
     struct timespec timeout = {left / LADE_SECOND, left % LADE_SECOND};
-    struct pollfd in = {.fd = t->has_keys ? STDIN_FILENO : -1, .events = POLLIN};
-    int n = ppoll(&in, 1, &timeout, &t->mask);
-    if (n > 0 && (in.revents & POLLIN)) {
+    struct pollfd fds[] = {
+        {.fd = STDOUT_FILENO}, /* asked for nothing: whether it is gone is always told */
+        {.fd = t->has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
+    int n = ppoll(fds, LB_ARRAY_LEN(fds), &timeout, &t->mask);
+    if (n > 0 && (fds[0].revents | fds[1].revents) & (POLLHUP | POLLERR | POLLNVAL))
+        return false;
+    if (n > 0 && (fds[1].revents & POLLIN)) {
         char key[16];
         ssize_t k = read(STDIN_FILENO, key, sizeof(key));
+        if (k == 0 || (k < 0 && errno != EINTR && errno != EAGAIN))
+            return false; /* ready, and nothing to be had: hung up, or not ours any more */
         if (k > 0 && (memchr(key, 'q', (size_t)k) || memchr(key, 'Q', (size_t)k)))
             return false;
-    } else if (n > 0) { /* hung up */
-        return false;
     }
     if (came == SIGTSTP)
         suspend(t);

@@ -224,6 +224,38 @@ static void a_screen_never_exceeds_the_terminal(void **state)
     assert_true(rows <= 9);
 }
 
+/* HUP is ignored, so only the terminal itself tells; keys come from it or, `in` being /dev/null, from nowhere. */
+static void ends_without_its_terminal(const char *in)
+{
+    char script[600];
+    int status = 0;
+    (void)snprintf(script, sizeof(script), "trap '' HUP; exec '%s' top --interval 1h %s",
+                   lade_bin(), in);
+    open_program((const char *const[]){"/bin/bash", "--norc", "-c", script, NULL});
+    assert_true(reads("mail", 0));
+    (void)close(screen.tty);
+    int64_t deadline = lb_deadline_in(SECONDS(60));
+    pid_t ended = 0;
+    while (ended == 0 && lb_clock_mono() < deadline) {
+        (void)poll(NULL, 0, 10);
+        ended = waitpid(screen.pid, &status, WNOHANG);
+    }
+    if (ended == 0) { /* TERM would not do: it is held back while a descriptor is ready */
+        (void)kill(screen.pid, SIGKILL);
+        (void)waitpid(screen.pid, &status, 0);
+    }
+    assert_int_equal(ended, screen.pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void a_terminal_that_is_gone_ends_it(void **state)
+{
+    (void)state;
+    CODE(0, "enqueue", "-k", "k", "-q", "mail");
+    ends_without_its_terminal("");
+    ends_without_its_terminal("</dev/null");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +264,7 @@ int main(int argc, char **argv)
         ON_STORE(signals_end_it_with_the_terminal_as_it_was),
         ON_STORE(a_stop_gives_the_terminal_back_until_it_goes_on),
         ON_STORE(a_screen_never_exceeds_the_terminal),
+        ON_STORE(a_terminal_that_is_gone_ends_it),
     };
     return run_group(argc, argv, "top", tests, LB_ARRAY_LEN(tests));
 }
