@@ -27,7 +27,7 @@ struct run {
     int *outcomes;
     size_t n, n_bytes;
     struct lb_buf bytes; /* lines: payloads of the batch, specs hold offsets until it is sent */
-    uint64_t n_added, n_duplicate, n_bad, n_refused, n_printed;
+    uint64_t n_added, n_duplicate, n_held, n_bad, n_refused, n_printed;
     int64_t started_at, shown_at;
     bool has_terminal;
 };
@@ -41,6 +41,23 @@ static bool is_held(int outcome)
 static bool is_added(int outcome)
 {
     return outcome == 0 || outcome == LADE_REPLACED;
+}
+
+/* What became of spec i. */
+static void count(struct run *r, size_t i)
+{
+    const lade_job_spec *spec = &r->specs[i];
+    r->n_added += is_added(r->outcomes[i]);
+    if (!is_held(r->outcomes[i]))
+        return;
+    r->n_duplicate++;
+    if (!r->b->tells_held || !spec->id || strcmp(spec->id, r->ids[i].text) == 0)
+        return;
+    r->n_held++;
+    (void)cli_say(
+        CLI_PARTIAL,
+        "%s: line %llu: %s: not added: job %s holds its unique key; import it when that has ended, or without the key",
+        r->lines.name, (unsigned long long)r->line_of[i], spec->id, r->ids[i].text);
 }
 
 static int init_run(struct run *r, lade_err *err)
@@ -140,10 +157,8 @@ static int send_batch(struct run *r, lade_err *err)
     r->n_refused += rc == LADE_FULL ? r->n : 0;
     if (rc < 0 || rc == LADE_FULL)
         return rc;
-    for (size_t i = 0; i < r->n; i++) {
-        r->n_duplicate += is_held(r->outcomes[i]);
-        r->n_added += is_added(r->outcomes[i]);
-    }
+    for (size_t i = 0; i < r->n; i++)
+        count(r, i);
     for (size_t i = 0; rc >= 0 && i < r->n; i++)
         rc = print_id(r, i, err);
     clear_batch(r);
@@ -244,8 +259,7 @@ static int send_singly(struct run *r, lade_err *err)
             continue;
         }
         r->outcomes[i] = rc;
-        r->n_added += is_added(rc);
-        r->n_duplicate += is_held(rc);
+        count(r, i);
         rc = print_id(r, i, err);
         if (rc < 0)
             return rc;
@@ -364,7 +378,7 @@ enum cli_exit cli_bulk_run(struct cli *c, const struct cli_bulk *b)
     fini_run(&r);
     if (rc != 0)
         return cli_exit_of(rc);
-    if (r.n_bad > 0)
+    if (r.n_bad + r.n_held > 0)
         return CLI_PARTIAL;
     return r.n_duplicate > 0 ? CLI_CONFLICT : CLI_OK;
 }

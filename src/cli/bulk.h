@@ -19,6 +19,8 @@ struct cli_bulk {
     bool is_ndjson; /* else each line is a payload */
     bool skip_bad;  /* pass over bad lines */
     bool print_ids;
+    bool
+        tells_held; /* each job that is not there, for another holds its unique key; the exit is then CLI_PARTIAL */
     uint32_t payload_max;
     const lade_job_spec *base; /* what the lines do not say */
 };

@@ -263,6 +263,7 @@ static enum cli_exit run_import(struct cli *c, void *values, char **args, int n_
     struct cli_bulk bulk = {.path = n_args > 0 ? args[0] : "-",
                             .is_ndjson = true,
                             .skip_bad = m->skip_bad,
+                            .tells_held = true,
                             .payload_max = LADE_PAYLOAD_MAX_HARD,
                             .base = &defaults};
     enum cli_exit code = cli_bulk_run(c, &bulk);
@@ -282,7 +283,8 @@ const struct cli_command cli_import = {
     .max_args = 1,
     .about =
         "Enqueues the jobs of an export. From a file or stdin, in batches that are added wholly or not at all. A job whose id is there is "
-        "passed over, so an import that was broken off is simply done again. They begin with all their attempts.",
+        "passed over, so an import that was broken off is simply done again. One whose unique key another job holds there is told and not added, "
+        "exit 6. They begin with all their attempts.",
     .examples = "  lade import -u redis://localhost jobs.ndjson\n"
                 "  lade export -u sqlite:app.db | lade import -u redis://localhost",
     .opts = import_opts,

@@ -163,6 +163,33 @@ static void the_dead_are_exported_when_asked_for_and_run_again(void **state)
     run_free(&r);
 }
 
+/* Both of a throttle wait under one key, which one of them can hold: the other is no job that is there already. */
+static void a_job_whose_unique_key_another_holds_is_told(void **state)
+{
+    (void)state;
+    struct cli_run r = {0}, out = {0};
+    CODE(0, "enqueue", "-k", "k", "-q", "mail", "--id", "first", "--unique", "u", "--throttle",
+         "1h", "--trailing");
+    CODE(0, "enqueue", "-k", "k", "-q", "mail", "--id", "last", "--unique", "u", "--throttle", "1h",
+         "--trailing");
+    RUN(&out, "export");
+    assert_says(out.err, "2 exported, 0 left out");
+    for (int i = 0; i < 2; i++) {
+        RUN_IN(&r, out.out, out.n_out, "import", "-u", elsewhere());
+        assert_code(&r, 6);
+        assert_says(r.err, "stdin: line 2: first: not added: job last holds its unique key");
+        assert_says(r.err, i ? "0 added, 2 duplicates" : "1 added, 1 duplicates");
+    }
+    /* One by one, behind a line that is refused, too. */
+    char lines[4096];
+    int n = snprintf(lines, sizeof(lines), "{\"kind\":\"k\",\"queue\":\"no name\"}\n%s", out.out);
+    RUN_IN(&r, lines, (size_t)n, "import", "--skip-bad", "-u", elsewhere());
+    assert_code(&r, 6);
+    assert_says(r.err, "line 3: first: not added: ");
+    run_free(&out);
+    run_free(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +197,7 @@ int main(int argc, char **argv)
         ON_STORE(an_import_that_was_broken_off_is_done_again),
         ON_STORE(what_a_line_cannot_carry_is_told_and_left_out),
         ON_STORE(the_dead_are_exported_when_asked_for_and_run_again),
+        ON_STORE(a_job_whose_unique_key_another_holds_is_told),
     };
     return run_group(argc, argv, "export", tests, LB_ARRAY_LEN(tests));
 }
