@@ -47,8 +47,9 @@ static const struct {
     [LS_REDIS_REFUSED_MOVED] =
         {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
          "is a cluster node that does not own the key; clusters of several nodes are not supported"},
-    [LS_REDIS_REFUSED_ASK] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
-                              "is a cluster node that moves the key; clusters of several nodes are not supported"},
+    [LS_REDIS_REFUSED_ASK] =
+        {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
+         "is a cluster node that moves the key; clusters of several nodes are not supported"},
     [LS_REDIS_REFUSED_CROSSSLOT] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
                                     "is a cluster that wants all keys of a call in one slot"},
     [LS_REDIS_REFUSED_CLUSTERDOWN] = {LADE_EUNAVAILABLE, LS_REDIS_REMEDY_WAIT,
@@ -69,6 +70,8 @@ static const struct {
                                    "does not speak the protocol version asked for"},
     [LS_REDIS_REFUSED_UNKNOWN_COMMAND] = {LADE_EUNSUPPORTED, LS_REDIS_REMEDY_NONE,
                                           "does not know or allow a command lade needs"},
+    [LS_REDIS_REFUSED_LUA] = {LADE_EPROTO, LS_REDIS_REMEDY_NONE,
+                              "does not take lade's Lua, a fault of lade; please report this"},
 };
 
 struct mark {
@@ -104,6 +107,11 @@ static const struct mark opening[] = {
     {"Function not found", LS_REDIS_REFUSED_NOSCRIPT},
     {"unknown command 'FCALL", LS_REDIS_REFUSED_FUNCTIONS},
     {"unknown command", LS_REDIS_REFUSED_UNKNOWN_COMMAND},
+    {"Error compiling function", LS_REDIS_REFUSED_LUA},
+    {"Error compiling script", LS_REDIS_REFUSED_LUA},
+    {"Error registering functions: ERR FUNCTION LOAD timeout", LS_REDIS_REFUSED_BUSY},
+    {"Error registering functions", LS_REDIS_REFUSED_LUA},
+    {"No functions registered", LS_REDIS_REFUSED_LUA},
     {"unknown subcommand", LS_REDIS_REFUSED_UNKNOWN_COMMAND},
     {"max number of clients", LS_REDIS_REFUSED_MAXCLIENTS},
     {"DB index is out of range", LS_REDIS_REFUSED_DB},

@@ -39,7 +39,8 @@ enum ls_redis_refusal {
     LS_REDIS_REFUSED_DENIED,     /* protected mode: no password and not from loopback */
     LS_REDIS_REFUSED_DB,         /* SELECT of a db that is not there */
     LS_REDIS_REFUSED_PROTOCOL,   /* HELLO 3 is not known or not allowed: speak version 2 */
-    LS_REDIS_REFUSED_UNKNOWN_COMMAND
+    LS_REDIS_REFUSED_UNKNOWN_COMMAND,
+    LS_REDIS_REFUSED_LUA /* lade's own Lua does not load: a fault of lade's, to be reported, never to be worked around */
 };
 
 /* How a call goes on after a refusal. */

@@ -182,7 +182,19 @@ static int drop_others(struct ls_redis_conn *c, size_t reply, int64_t deadline, 
     return sent > 0 ? exchange(c, deadline, again, err) : 0;
 }
 
-/* 0: there; 1: the server refuses it; < 0: failed. */
+/*
+ * Scripts are asked where the server, or the user's rights, allow no library, or it has no room for one. Anything else says that the library
+ * itself is at fault: scripts would hide that, and every call would cost more for ever.
+ */
+static bool does_without(struct lb_slice text)
+{
+    enum ls_redis_refusal r = ls_redis_refusal_of(text, NULL);
+    return r == LS_REDIS_REFUSED_UNKNOWN_COMMAND || r == LS_REDIS_REFUSED_NOPERM ||
+           r == LS_REDIS_REFUSED_READONLY || r == LS_REDIS_REFUSED_OOM ||
+           r == LS_REDIS_REFUSED_MISCONF;
+}
+
+/* 0: there; 1: the server allows none; < 0: failed. */
 static int load_library(struct ls_redis_conn *c, int64_t deadline, bool *again, lade_err *err)
 {
     add_load(c);
@@ -193,10 +205,11 @@ static int load_library(struct ls_redis_conn *c, int64_t deadline, bool *again, 
     struct lb_slice text = error_of(c, 0);
     if (text.n == 0)
         return drop_others(c, 1, deadline, again, err);
-    if (memmem(text.p, text.n, "already exists", 14)) /* another connection was faster */
+    static const char there[] = "ERR Library ";
+    if (text.n >= sizeof(there) && memcmp(text.p, there, sizeof(there) - 1) == 0 &&
+        memmem(text.p, text.n, "already exists", 14)) /* another connection was faster */
         return 0;
-    enum ls_redis_refusal r = ls_redis_refusal_of(text, NULL);
-    if (ls_redis_refusal_remedy(r) == LS_REDIS_REMEDY_WAIT)
+    if (!does_without(text))
         return fail_refused(c, text, again, err);
     return 1;
 }

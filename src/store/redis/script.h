@@ -6,8 +6,8 @@
  * sent when a connection begins: a server that does not know a function gets the library inside ls_redis_conn_call, once per
  * call, and the call is repeated.
  *
- * A server that refuses the library (an ACL, a proxy, a replica, no memory) is asked by EVALSHA instead until the connection
- * ends. The scripts are loaded by one round trip of pipelined SCRIPT LOAD, and again when the server has forgotten them (NOSCRIPT
+ * A server that allows no library (an ACL, a proxy, a replica, no memory or disk) is asked by EVALSHA instead until the connection
+ * ends. One that refuses its text, since it does not compile or does not run, fails the call: that is a fault of lade's. The scripts are loaded by one round trip of pipelined SCRIPT LOAD, and again when the server has forgotten them (NOSCRIPT
  * after a restart or SCRIPT FLUSH).
  *
  * Libraries of other lades stay until there are more than LS_REDIS_LIBRARIES_MAX of them when one is loaded: then all others

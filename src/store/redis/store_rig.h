@@ -7,8 +7,8 @@
 #define LADE_STORE_REDIS_STORE_RIG_H
 
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
--- far.lua - applies messages of another slot, each once (out.lua); put.lua is joined before it
+-- far.lua - applies messages of another slot, each once (out.lua)
 --
 -- KEYS  queues of this queue's own, meta
 -- ARGV  the sender's queue, completed kept, dead kept, then messages with their numbers, oldest first
@@ -47,7 +47,7 @@ local function put_fired(keys, argv)
         local number, text = match(argv[i], '^(%d+) (.*)$')
         if tonumber(number) > last then
             local m, refused = cmsgpack.unpack(text), {}
-            local duplicates = op_put(keys, {unpack(m[3], 2)}, true)
+            local duplicates = ops.put(keys, {unpack(m[3], 2)}, true)
             answer = {}
             for k = 1, #duplicates, 3 do
                 refused[duplicates[k + 1]] = true

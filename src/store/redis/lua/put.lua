@@ -473,3 +473,4 @@ local function op_put(keys, argv, passes)
     call('SET', token, #dup > 0 and seq .. ' ' .. cmsgpack.pack(dup) or seq, 'PX', ttl)
     return dup
 end
+ops.put = op_put

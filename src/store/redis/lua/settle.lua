@@ -33,6 +33,8 @@ local function new_ends()
             n_failed = 0, n_ready = 0, n_dead = 0}
 end
 
+local settle_ahead, settle_run, settle_group
+do -- helpers of these take no place among the 200 (head.lua)
 -- Remembered is " fence\0entry\0entry\0 fence\0entry ...", an entry as in lists.
 local function read_remembered(text)
     local of
@@ -273,8 +275,6 @@ local function settle_loose(index, name, from, to, fence, results)
     end
 end
 
-local settle_ahead
-do
 -- Whether the step is leased under this fence, or was settled under it.
 local function has_begun(p, place, fence)
     local v = p and p.v or {}
@@ -326,9 +326,8 @@ function settle_ahead(index, id, n_jobs, fence, results, said, between, last)
         end
     end
 end
-end
 
-local function settle_run(index, id, n_jobs, fence, results, said)
+function settle_run(index, id, n_jobs, fence, results, said)
     local name, from = name_of(id), place_of(id)
     local p, at, start = pack_at(P, name), from, 'a' .. fence .. ' '
     local v = p and p.v or {}
@@ -351,7 +350,7 @@ end
 
 -- The jobs argv[ids_at + i + 1] ... of one fence, n of them; i are those before. The leases of one take are one value, so after
 -- the first of a group equality is enough.
-local function settle_group(argv, ids_at, i, n, fence, leases, special)
+function settle_group(argv, ids_at, i, n, fence, leases, special)
     local start = fence .. ' '
     local good, level, worker, mates
     local part, n_part = {' ' .. fence}, 1
@@ -382,6 +381,7 @@ local function settle_group(argv, ids_at, i, n, fence, leases, special)
         remembered[#remembered + 1] = concat(part, '\0')
     end
 end
+end
 
 local function read_special(argv, at, n)
     local special = {}
@@ -406,6 +406,8 @@ local function write_done(n_kept, ghosts, extra_done)
     keep_completed(P, count, ghosts, keep_done, n_done + n_in_packs + SLICE)
 end
 
+local look_at_keys, write_ends
+do
 -- Jobs of keys to the head of theirs; the others.
 local function hand_back_keyed(level, list)
     local plain, back = {}, {}
@@ -447,7 +449,7 @@ local function throttle_all(list)
 end
 
 -- All settled jobs leave their keys' active ones.
-local function look_at_keys()
+function look_at_keys()
     local keys = K.keys_of(P, settled, 1, n_settled)
     keyed = {}
     for i = 1, #keys do
@@ -476,7 +478,7 @@ local function weigh_back(e)
     K.add_bytes(P, n)
 end
 
-local function write_ends(keep_dead, paused, was_due)
+function write_ends(keep_dead, paused, was_due)
     local e = ends
     if e.n_dead > 0 then
         call('HINCRBY', P .. 'meta', 'dead', e.n_dead)
@@ -517,6 +519,7 @@ local function write_ends(keep_dead, paused, was_due)
     if not paused then
         ring(P, e.n_ready > 0 and e.n_ready or e.soonest and e.soonest < (was_due or huge) and 1 or 0)
     end
+end
 end
 
 local function reset(argv, n_special, n_doubtful)
