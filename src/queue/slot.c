@@ -246,8 +246,9 @@ static void log_ending(struct lade_job *job, enum lq_ending ending)
         lq_worker_log(w, "job %s in %s: to the dead, its envelope cannot be used: %.*s",
                       lade_job_id(job), job->queue, (int)job->error.n, (const char *)job->error.p);
     else if (ending == LQ_ENDING_UNROUTABLE)
-        lq_worker_log(w, "job %s in %s: no handler for kind '%s' here, given back to the store",
-                      lade_job_id(job), job->queue, job->body.kind);
+        lq_worker_log(w, "job %s in %s: no handler for kind '%s' here, given back to the store%s",
+                      lade_job_id(job), job->queue, job->body.kind,
+                      w->drain ? "; the drain goes on until a worker that has one has run it" : "");
 }
 
 /* running -> done with the lock held; or, when it was abandoned or lost meanwhile, away. True when fetch has something to do. */

@@ -397,6 +397,27 @@ static void kinds_have_their_own_handlers_and_weights_are_understood(void **stat
     run_free(&r);
 }
 
+/* Who waits for the end of a drain learns at once what keeps it from ending. */
+static void a_drain_that_has_no_handler_for_a_kind_says_so_and_waits(void **state)
+{
+    (void)state;
+    struct cli_run r = {0};
+    struct ts_proc p;
+    struct lade_id_text id = enqueue("strange", "");
+    START(&p, "work", "--drain", "-k", "known", "-e", "true");
+    assert_true(TS_UNTIL(SECONDS(60), strstr(log_text(), "given back") != NULL));
+    assert_says(
+        log_text(),
+        "no handler for kind 'strange' here, given back to the store; the drain goes on until a worker "
+        "that has one has run it");
+    assert_true(TS_UNTIL(SECONDS(60), strcmp(state_of(id.text), "scheduled") == 0));
+    assert_false(ts_proc_wait(&p, 0));
+    RUN(&r, "job", "cancel", id.text);
+    assert_code(&r, 0);
+    assert_true(ts_proc_wait(&p, SECONDS(60))); /* nothing is left */
+    run_free(&r);
+}
+
 /* chasqui 31 */
 static void a_command_that_is_not_there_fails_the_attempt(void **state)
 {
@@ -513,6 +534,7 @@ int main(int argc, char **argv)
         ON_STORE(a_grandchild_that_holds_stdout_neither_holds_the_slot_nor_survives),
         ON_STORE(no_orphan_is_left_when_the_worker_is_killed),
         ON_STORE(kinds_have_their_own_handlers_and_weights_are_understood),
+        ON_STORE(a_drain_that_has_no_handler_for_a_kind_says_so_and_waits),
         ON_STORE(a_command_that_is_not_there_fails_the_attempt),
         ON_STORE(term_lets_handlers_finish_and_a_second_one_hands_back),
         ON_STORE(a_worker_keeps_as_many_ended_jobs_as_it_is_told),
