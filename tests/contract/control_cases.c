@@ -155,6 +155,26 @@ static void a_renewal_that_is_stale_tells_and_reads_nothing(void **state)
     assert_int_equal(look("w").about.n, 0);
 }
 
+/* Late, as a process is that was stopped for a while: its leases were nobody else's meanwhile, so it is who it was. */
+static void a_worker_that_renews_late_is_as_it_was_and_reads_its_orders(void **state)
+{
+    (void)state;
+    struct lq_orders o = {0};
+    struct lq_report r = {.about = lb_slice_str("1 4711 0.1 host")};
+    struct lq_beat b = ct_beat("w", "q");
+    size_t n = 0;
+    ct_join("w", "q");
+    assert_int_equal(order("w", LADE_WORKER_QUIET), LADE_DONE);
+    b.lease_ms = 1;
+    b.report = &r;
+    b.orders = &o;
+    EXPECT(0, lq_renew(ct.s, &b, NULL, 0, &n, &ct.err));
+    ct_step(20);
+    o = orders_of("w");
+    assert_int_equal(o.wish, LADE_WORKER_QUIET);
+    assert_true(lb_slice_eq(look("w").about, r.about));
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(an_order_is_read_by_each_renewal_until_another_is_given),
     CT_TEST(an_order_to_stop_cannot_be_taken_back),
@@ -163,6 +183,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(what_a_worker_tells_stays_until_it_tells_otherwise),
     CT_TEST(the_longest_stacks_are_kept_whole),
     CT_TEST(a_renewal_that_is_stale_tells_and_reads_nothing),
+    CT_TEST(a_worker_that_renews_late_is_as_it_was_and_reads_its_orders),
 };
 
 CT_GROUP(ct_control_group, tests);

@@ -22,6 +22,6 @@ local function op_control(keys, argv)
     else
         call('HSET', keys[2], 'wish', order)
     end
-    call('PEXPIRE', keys[2], 2 * (till - now) + 60000) -- the renewals lengthen it
+    call('PEXPIRE', keys[2], 2 * (till - now) + 3600000) -- the renewals lengthen it
     return {0}
 end

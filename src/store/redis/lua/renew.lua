@@ -73,7 +73,7 @@ local function op_renew(keys, argv)
         if argv[7] ~= '' then
             call('HSET', record, 'stacks', argv[7], 'made', argv[8], 'at', now)
         end
-        call('PEXPIRE', record, 2 * lease)
+        call('PEXPIRE', record, 2 * lease + 3600000) -- one that renews late, and was nobody's meanwhile, finds it
     end
     call('HSET', keys[1], worker, (now + lease) .. ' ' .. now .. ' ' .. argv[4])
     return out
