@@ -9,53 +9,7 @@
 
 #define PRODUCERS_MAX 256
 #define PAYLOAD_MAX   4096
-#define FRAME         40 /* what the originals take off for the JSON around the pad */
-#define DIGITS        12
 #define ORIGINAL_POLL (20 * LADE_MILLISECOND)
-
-void drv_pad(char *out, size_t cap, uint64_t number, int64_t size)
-{
-    char digits[DIGITS + 8];
-    size_t n = size > FRAME + DIGITS ? (size_t)(size - FRAME) : DIGITS;
-    n = LB_MIN(n, cap - 1);
-    memset(out, 'x', n);
-    out[n] = '\0';
-    (void)snprintf(digits, sizeof(digits), "%012" PRIx64, number);
-    memcpy(out, digits, DIGITS);
-}
-
-size_t drv_pad_payload(char *out, size_t cap, int64_t ts, uint64_t number, int64_t size)
-{
-    char pad[PAYLOAD_MAX];
-    drv_pad(pad, sizeof(pad), number, size);
-    return (size_t)snprintf(out, cap, "{\"ts\":%" PRId64 ",\"pad\":\"%s\"}", ts, pad);
-}
-
-static bool read_hex(const char *text, uint64_t *out)
-{
-    *out = 0;
-    for (size_t i = 0; i < DIGITS; i++) {
-        char c = text[i];
-        if (c >= '0' && c <= '9')
-            *out = *out << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            *out = *out << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return false;
-    }
-    return true;
-}
-
-bool drv_pad_read(lade_bytes payload, int64_t *ts, uint64_t *number)
-{
-    json_error_t e;
-    json_t *o = json_loadb(payload.data, payload.size, 0, &e);
-    const char *pad = json_string_value(json_object_get(o, "pad"));
-    bool good = pad && strlen(pad) >= DIGITS && read_hex(pad, number);
-    *ts = json_integer_value(json_object_get(o, "ts"));
-    json_decref(o);
-    return good;
-}
 
 /* Threads that take the next number and enqueue it, one call at a time. */
 struct producers {
