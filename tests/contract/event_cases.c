@@ -307,6 +307,30 @@ static void a_batch_that_stays_together_tells_each_job_in_order(void **state)
     assert_string_equal(ct_events("q"), ct_format("%s%s drained%s", waiting, active, completed));
 }
 
+/* As jobs of a batch end that take longer, and the steps of workflows. */
+static void a_job_of_a_batch_that_ends_alone_tells_how_long_it_took(void **state)
+{
+    (void)state;
+    static const char *const kind[] = {"mail", "mail"};
+    struct lq_event_vec got = {0};
+    int64_t took = -1;
+    ct_events_on("q", 1000);
+    ct_join("w", "q");
+    ct_add_pack(3, kind);
+    assert_int_equal(ct_take("w", "q", 3), 3);
+    struct lq_settle it = told("q", &ct.got.job[1], LQ_TO_COMPLETED);
+    it.took_us = 4711;
+    it.kind = lb_slice_str("mail");
+    EXPECT(0, lq_settle_take(ct.s, &it, 1, NULL, NULL, &ct.err));
+    EXPECT(0, ct.s->ops->event_read(ct.s, "q", 0, 1000, &got, &ct.err));
+    for (size_t i = 0; i < got.n; i++) {
+        if (got.event[i].type == LADE_EVENT_COMPLETED)
+            took = got.event[i].value;
+    }
+    lb_arena_fini(&got.arena);
+    assert_int_equal(took, 4711);
+}
+
 static void check_pack_events(const char *const *kind)
 {
     enum { N = 40 };
@@ -429,6 +453,7 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(the_cap_drops_the_oldest_and_readers_are_told),
     CT_TEST(a_forgotten_queue_takes_its_stream_along),
     CT_TEST(a_batch_that_stays_together_tells_each_job_in_order),
+    CT_TEST(a_job_of_a_batch_that_ends_alone_tells_how_long_it_took),
     CT_TEST(a_pack_tells_of_each_of_its_jobs),
     CT_TEST(a_pack_that_was_there_before_its_stream_tells_kinds_too),
     CT_TEST(a_pack_of_several_kinds_tells_each),

@@ -244,7 +244,8 @@ local function settle_packed(id, sp, fence)
         return false
     end
     if not sp then
-        complete_run(p, place, place + 1, fence, worker)
+        local said = details and details[id] -- its words, as those of a run
+        complete_run(p, place, place + 1, fence, worker, said and said[2] ~= '' and said[2])
     else
         local level = tostring(level_of(extract(P, p, place, state, extracted)))
         settle_own(id, sp, level, worker)
