@@ -332,6 +332,34 @@ static void job_logs_follows_until_the_job_ends(void **state)
     assert_int_equal(count_lines(log_text()), 2);
 }
 
+/* Also where the workflow was there before its queue kept events. */
+static void an_end_of_a_step_names_the_step_and_how_long_it_took(void **state)
+{
+    (void)state;
+    static const char flow[] = "{\"chain\":[{\"kind\":\"s\"},{\"kind\":\"s\"}]}";
+    struct cli_run r = {0};
+    for (int i = 0; i < 2; i++) {
+        RUN_IN(&r, flow, sizeof(flow) - 1, "flow", "run", "-q", "steps", "-");
+        assert_code(&r, 0);
+        RUN(&r, "queue", "events", "steps", "on");
+        assert_code(&r, 0);
+    }
+    RUN(&r, "work", "-q", "steps", "-e", "sleep 0.01", "--drain");
+    assert_code(&r, 0);
+    RUN(&r, "events", "-q", "steps", "-o", "ndjson");
+    assert_code(&r, 0);
+    size_t n = 0;
+    for (char *line = strtok(r.out, "\n"); line; line = strtok(NULL, "\n")) {
+        if (!strstr(line, "\"event\":\"completed\""))
+            continue;
+        n++;
+        assert_says(line, n <= 2 ? "~0\"," : "~1\",");
+        assert_null(strstr(line, "\"duration_us\":0}"));
+    }
+    assert_int_equal(n, 4);
+    run_free(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +374,7 @@ int main(int argc, char **argv)
         ON_STORE(job_wait_is_ended_by_the_worker_of_another_process),
         ON_STORE(job_logs_pages_from_both_ends),
         ON_STORE(job_logs_follows_until_the_job_ends),
+        ON_STORE(an_end_of_a_step_names_the_step_and_how_long_it_took),
     };
     return run_group(argc, argv, "events", tests, LB_ARRAY_LEN(tests));
 }

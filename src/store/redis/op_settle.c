@@ -115,7 +115,7 @@ static size_t measure_run(const struct ls_redis_settles *g, size_t at, size_t en
     while (i < end && may_run(g, g->sorted[at]) && may_run(g, g->sorted[i]) &&
            g->sorted[i]->fence == g->sorted[at]->fence &&
            g->sorted[i - 1]->goes_on == g->sorted[at]->goes_on &&
-           !(tells && g->sorted[at]->goes_on) &&
+           !(tells && (g->sorted[at]->goes_on || lq_flow_has(g->sorted[at]->id))) &&
            ls_redis_id_follows(g->sorted[i - 1]->id, g->sorted[i]->id))
         i++;
     return i - at;
@@ -283,7 +283,7 @@ static void encode_run_details(struct ls_redis_cmd *cmd, const struct ls_redis_s
     struct lb_buf b;
     lb_buf_init(&b);
     const struct lq_settle *first = &g->it[g->order[run->at]];
-    bool alike = true;
+    bool alike = !lq_flow_has(first->id); /* a stretch has no way to name steps */
     for (size_t i = 1; i < run->n && alike; i++) {
         const struct lq_settle *it = &g->it[g->order[run->at + i]];
         alike = it->attempt == first->attempt && lb_slice_eq(it->kind, first->kind);

@@ -603,6 +603,9 @@ local function op_settle(keys, argv, carried)
     for run = runs_at + 1, runs_at + 4 * n_runs, 4 do
         local number = tonumber(argv[run + 1])
         local n_jobs, on, said = number % 10000, floor(number / 10000), details and details.runs[(run - runs_at + 3) / 4]
+        if said and n_jobs == 1 then -- for one with a record of its own
+            details[argv[run]] = {'', said}
+        end
         if on > 0 then
             settle_ahead(i, argv[run], n_jobs, argv[run + 2], argv[run + 3], said, on % 2 == 1, on >= 2)
         else
