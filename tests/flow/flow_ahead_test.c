@@ -110,7 +110,8 @@ static lade_outcome run_held(lade_job *job, void *ctx)
     return lade_job_cancelled(job) ? LADE_RETRY : run_plain(job, ctx);
 }
 
-static void start(struct ts_fix *f, lade_worker_config config)
+/* A worker; of chain 0 so many steps are done before it runs. */
+static void start_after(struct ts_fix *f, lade_worker_config config, int n_done)
 {
     static const struct {
         const char *kind;
@@ -120,10 +121,16 @@ static void start(struct ts_fix *f, lade_worker_config config)
 
     memset(&seen, 0, sizeof(seen));
     seen.q = f->q;
+    seen.done[0] = n_done;
     ts_local_open(&f->local, &f->r, f->q, &config);
     for (size_t i = 0; i < LB_ARRAY_LEN(routes); i++)
         assert_int_equal(lade_worker_handle(f->local.w, routes[i].kind, routes[i].fn, NULL), 0);
     ts_local_run(&f->local);
+}
+
+static void start(struct ts_fix *f, lade_worker_config config)
+{
+    start_after(f, config, 0);
 }
 
 static lade_id enqueue(struct ts_fix *f, const char *kind, int chain)
@@ -282,8 +289,7 @@ static void worker_that_stops_hands_back_the_step_it_has_begun(void **state)
     lade_queue_info info;
     assert_int_equal(lade_queue_get(f->q, "default", &info, NULL), 0);
     assert_int_equal(info.count[LADE_STATE_READY], 1);
-    start(f, (lade_worker_config){.concurrency = 2});
-    seen.done[0] = 1;
+    start_after(f, (lade_worker_config){.concurrency = 2}, 1);
     wait_for(f, id, LADE_FLOW_COMPLETED);
     assert_int_equal(seen.disorder, 0);
     assert_int_equal(seen.runs, LENGTH - 1);
