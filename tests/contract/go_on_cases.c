@@ -357,6 +357,69 @@ static void step_without_one_behind_it_does_not_go_on(void **state)
     assert_string_equal(SETTLE(step(&a, "a", true)), ".");
 }
 
+/* Chains taken together: stretches of steps of each, and of all side by side. */
+static void many_chains_of_one_call_go_on(void **state)
+{
+    enum { CHAINS = 6, STEPS = 5 };
+
+    (void)state;
+    struct lq_leased a[CHAINS];
+    struct lq_settle it[CHAINS * STEPS];
+    size_t n = 0;
+    begin();
+    for (size_t i = 0; i < CHAINS; i++)
+        fl_add(ct_format("f%zu", i), "q q<0 q<1 q<2 q<3 q<4 q<5");
+    for (size_t i = 0; i < CHAINS; i++)
+        (void)take_following(ct_format("f%zu~0", i), &a[i]);
+    if (!hands_out(&a[0]))
+        return;
+    for (int k = 0; k < 2; k++) { /* side by side */
+        for (size_t i = 0; i < CHAINS; i++)
+            it[n++] = step(&a[i], ct_format("f%zu~%d", i, k), true);
+    }
+    for (size_t i = 0; i < CHAINS; i++) { /* and one after the other */
+        for (int k = 2; k < STEPS; k++)
+            it[n++] = step(&a[i], ct_format("f%zu~%d", i, k), i != 2 || k + 1 < STEPS);
+    }
+    EXPECT(0, lq_settle_take(ct.s, it, n, NULL, NULL, &ct.err));
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(it[i].outcome, 0);
+        assert_int_equal(it[i].went_on, it[i].goes_on);
+    }
+    for (size_t i = 0; i < CHAINS; i++) {
+        assert_string_equal(fl_show(ct_format("f%zu", i)), "running: cccccqw");
+        assert_int_equal(ct_state("q", ct_format("f%zu~5", i)),
+                         i == 2 ? LADE_STATE_READY : LADE_STATE_ACTIVE);
+        for (uint32_t k = 0; k < STEPS; k++) {
+            const char *id = ct_format("f%zu~%u", i, k);
+            assert_string_equal((const char *)ct_row("q", id)->result.p, id);
+            assert_string_equal(fl_inputs(ct_format("f%zu", i), k + 1), ct_format("%u:%s", k, id));
+        }
+    }
+    assert_int_equal(ct_count("q", LADE_STATE_COMPLETED), CHAINS * STEPS);
+    assert_int_equal(ct_info("q").total_completed, CHAINS * STEPS);
+    assert_int_equal(ct_info("q").total_enqueued, CHAINS * (STEPS + 1));
+    assert_string_equal(SETTLE(step(&a[0], "f0~5", true), step(&a[0], "f0~6", true)), "+.");
+    assert_string_equal(fl_show("f0"), "completed: ccccccc");
+}
+
+/* As wherever a step is put whose id is taken: the job that is there is its job. No explicit id has a '~'. */
+static void step_whose_id_is_taken_does_not_go_on(void **state)
+{
+    (void)state;
+    if (strcmp(ct.ops->name, "redis") == 0)
+        skip(); /* steps of a folded flow are no jobs of their own, so no id is looked for */
+    struct lq_leased a = chain();
+    ct_add("q", "f~2");
+    assert_string_equal(SETTLE(step(&a, "f~0", true), step(&a, "f~1", true), step(&a, "f~2", true),
+                               step(&a, "f~3", false)),
+                        "+.!!");
+    assert_string_equal(fl_show("f"), "running: ccqw");
+    assert_int_equal(ct_state("q", "f~2"), LADE_STATE_READY);
+    fl_end("q", "f~2", LQ_TO_COMPLETED);
+    assert_string_equal(fl_show("f"), "running: cccq");
+}
+
 static const struct CMUnitTest tests[] = {
     CT_TEST(take_hands_out_the_steps_that_follow_one_after_the_other),
     CT_TEST(take_that_does_not_ask_is_given_no_steps_that_follow),
@@ -364,6 +427,8 @@ static const struct CMUnitTest tests[] = {
     CT_TEST(step_that_went_on_is_leased_to_the_same_worker_under_the_same_fence),
     CT_TEST(steps_of_one_call_are_settled_in_their_order),
     CT_TEST(chains_of_one_call_do_not_mix),
+    CT_TEST(many_chains_of_one_call_go_on),
+    CT_TEST(step_whose_id_is_taken_does_not_go_on),
     CT_TEST(step_that_went_on_may_end_otherwise_in_the_same_call),
     CT_TEST(step_that_went_on_can_be_handed_back),
     CT_TEST(step_behind_one_that_died_does_not_go_on),

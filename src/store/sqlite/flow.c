@@ -277,6 +277,62 @@ int ls_sqlite_flow_ended(struct ls_sqlite_flows *fs, struct lb_slice id,
     return rc < 0 ? rc : apply(fs, at, c, n.step.next);
 }
 
+/* Whether `to`, of number *at, follows n and nothing else, in the same queue and level and at once; sets both when it does. */
+static int next_step(struct ls_sqlite_flows *fs, const struct ls_sqlite_node *n, int64_t *at,
+                     struct ls_sqlite_node *to)
+{
+    if (ls_sqlite_number_count(n->step.next) != 1)
+        return LADE_NOT_FOUND;
+    *at = ls_sqlite_number_at(n->step.next, 0);
+    int rc = ls_sqlite_flow_node(fs, *at, to);
+    bool plain = rc == 0 && ls_sqlite_number_count(to->step.deps) == 1 &&
+                 to->step.when == LQ_WHEN_NOW && to->step.level == n->step.level &&
+                 strcmp(to->step.queue, n->step.queue) == 0;
+    return rc < 0 || plain ? rc : LADE_NOT_FOUND;
+}
+
+int ls_sqlite_flow_follow(struct ls_sqlite_flows *fs, struct lb_arena *arena, uint32_t body_max,
+                          struct lq_leased *out)
+{
+    struct ls_sqlite_node n, to;
+    int64_t at = 0;
+    size_t bytes = 0;
+    int rc = find_node(fs, lb_slice_of(out->id), &at, &n);
+    if (rc == 0)
+        rc = next_step(fs, &n, &at, &to);
+    struct lq_follow *all = rc == 0 ? lb_arena_alloc(arena, LQ_FOLLOW_MAX * sizeof(*all)) : NULL;
+    out->follow = all;
+    for (; rc == 0 && all && out->n_follow < LQ_FOLLOW_MAX; rc = next_step(fs, &n, &at, &to)) {
+        char text[LADE_ID_MAX + 1];
+        struct lb_slice id = job_id(fs, at, text), body = to.step.body;
+        bytes += body.n;
+        if (ls_sqlite_node_state(&to) != LADE_STEP_WAITING || ls_sqlite_node_missing(&to) != 1 ||
+            bytes > LQ_PACK_BYTES || (body_max > 0 && body.n > body_max))
+            break;
+        struct lq_follow next = {lb_arena_copy(arena, id.p, id.n),
+                                 lb_arena_copy(arena, body.p, body.n)};
+        if (!next.id.p || !next.body.p)
+            break;
+        all[out->n_follow++] = next;
+        n = to;
+    }
+    return LB_MIN(rc, 0);
+}
+
+int ls_sqlite_flow_launched(struct ls_sqlite_flows *fs, struct lb_slice id, size_t before,
+                            struct lq_put **out)
+{
+    struct ls_sqlite_node n, to;
+    int64_t at = 0;
+    *out = NULL;
+    int rc = fs->n == before + 1 ? find_node(fs, id, &at, &n) : LADE_NOT_FOUND;
+    if (rc == 0)
+        rc = next_step(fs, &n, &at, &to);
+    if (rc == 0)
+        *out = &fs->put[--fs->n];
+    return LB_MIN(rc, 0);
+}
+
 int ls_sqlite_flow_revived(struct ls_sqlite_flows *fs, struct lb_slice id)
 {
     struct ls_sqlite_node n;

@@ -53,6 +53,16 @@ LADE_CHECKED int ls_sqlite_flow_revived(struct ls_sqlite_flows *fs, struct lb_sl
 LADE_CHECKED int ls_sqlite_flow_ended_all(struct ls_sqlite_flows *fs, int64_t seq, int64_t n);
 LADE_CHECKED int ls_sqlite_flow_revived_all(struct ls_sqlite_flows *fs, int64_t seq, int64_t n);
 
+/* The steps that may be handed out behind a job (lq_leased.follow), into the arena; none without memory for them. */
+LADE_CHECKED int ls_sqlite_flow_follow(struct ls_sqlite_flows *fs, struct lb_arena *arena,
+                                       uint32_t body_max, struct lq_leased *out);
+/*
+ * The step behind a job of the queue that has just ended, when that put it and it may go on: out of what is gathered. NULL: there is
+ * none. `before`: fs->n when the job had not ended. To be given back when it is not leased: fs->n++.
+ */
+LADE_CHECKED int ls_sqlite_flow_launched(struct ls_sqlite_flows *fs, struct lb_slice id,
+                                         size_t before, struct lq_put **out);
+
 /* Parts, for op_flow.c; of fs->flow. */
 
 /* Makes it fs->flow. 0 or LADE_NOT_FOUND. */

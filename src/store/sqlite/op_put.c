@@ -339,6 +339,33 @@ int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n)
     return rc;
 }
 
+int ls_sqlite_jobs_insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                          const struct lq_put *it, size_t n, int64_t *seq)
+{
+    int rc = tx->next_seq == 0 ? read_next_seq(tx) : 0;
+    bool all = true;
+    tx->grows = true;
+    *seq = tx->next_seq;
+    if (n > 1 && !tx->db->schema) {
+        struct ls_sqlite_feed feed = {.it = it, .n = n, .seq = *seq};
+        sqlite3_stmt *st = ls_sqlite_tx_stmt(tx, LS_SQLITE_JOB_FEED);
+        if (st) {
+            ls_sqlite_feed_bind(st, 1, &feed);
+            ls_sqlite_bind(st, 2, q->num);
+        }
+        rc = rc < 0 ? rc : ls_sqlite_tx_do(tx, st);
+        tx->next_seq += (int64_t)n;
+        all = sqlite3_changes64(tx->db->h) == (int64_t)n;
+        n = 0;
+    }
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        rc = ls_sqlite_job_insert(tx, q, &it[i]);
+        all = all && rc == 0;
+        tx->next_seq++;
+    }
+    return rc < 0 || all ? LB_MIN(rc, 0) : LADE_DUPLICATE;
+}
+
 static int run(struct ls_sqlite_tx *tx, void *arg)
 {
     const struct put *p = arg;

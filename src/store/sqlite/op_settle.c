@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/fault.h"
+#include "store/sqlite/ahead.h"
 #include "store/sqlite/apart.h"
 #include "store/sqlite/dead.h"
 #include "store/sqlite/events.h"
@@ -24,6 +25,7 @@ struct settle {
     size_t n;
     struct ls_sqlite_take take; /* ask NULL: none */
     struct ls_sqlite_flows flows;
+    struct ls_sqlite_ahead ahead;
 };
 
 static bool waits_again(enum lq_to to)
@@ -122,28 +124,75 @@ static int send(struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q, struct ls_sq
     return rc < 0 ? rc : ls_sqlite_run_add(tx, q, r);
 }
 
-/* Tells the flows of k settled jobs, of those that have one. */
-static int tell_flows(struct ls_sqlite_flows *f, const struct lq_settle *it, size_t k,
-                      enum lq_to to)
+static bool may_go_on(const struct lq_settle *it)
 {
-    enum lade_flow_step_state how = lq_node_end_of(to);
+    return it->goes_on && it->to == LQ_TO_COMPLETED && !it->failed && it->history.n == 0 &&
+           it->result.n <= LQ_GOES_ON_RESULT && (it->result_ttl_ms == 0 || it->result.n == 0);
+}
+
+/*
+ * The step that the end of the first item has put is its owner's. When the next items, of n, end it and those behind it, they are
+ * settled here: *more of them. `before`: flows.n when the first had not ended.
+ */
+static int go_on(struct settle *s, const struct ls_sqlite_queue *q, struct lq_settle *it, size_t n,
+                 size_t before, size_t *more)
+{
+    struct ls_sqlite_flows *f = &s->flows;
+    size_t i = 0;
     int rc = 0;
-    for (size_t i = 0; i < k && rc == 0 && how != LADE_STEP_ENQUEUED; i++) {
-        if (lq_flow_has(it[i].id))
-            rc = ls_sqlite_flow_ended(f, it[i].id, how, it[i].result);
+    while (rc == 0 && may_go_on(&it[i])) {
+        struct lq_put *put;
+        rc = ls_sqlite_flow_launched(f, it[i].id, before, &put);
+        if (rc < 0 || !put)
+            break;
+        if (i + 1 == n || !ls_sqlite_ahead_through(&s->ahead, q, put, &it[i], &it[i + 1])) {
+            ls_sqlite_ahead_hold(&s->ahead, put, &it[i]);
+            break;
+        }
+        it[i++].went_on = true;
+        it[i].outcome = 0;
+        it[i].went_on = false;
+        ls_sqlite_ahead_add(&s->ahead, put, &it[i]);
+        before = f->n;
+        rc = ls_sqlite_flow_ended(f, it[i].id, LADE_STEP_COMPLETED, it[i].result);
     }
+    *more = i;
     return rc;
 }
 
-static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
-                          const struct ls_sqlite_run *r, struct lq_settle *it, size_t k)
+/* Tells the flows of k settled jobs, of n, of those that have one. *done: how many are settled then. */
+static int tell_flows(struct settle *s, struct ls_sqlite_queue *q, struct lq_settle *it, size_t n,
+                      enum lq_to to, int64_t worker, size_t *done)
 {
+    struct ls_sqlite_flows *f = &s->flows;
+    enum lade_flow_step_state how = lq_node_end_of(to);
+    size_t k = *done, more = 0;
+    int rc = 0;
+    for (size_t i = 0; i < k && rc == 0 && how != LADE_STEP_ENQUEUED; i++) {
+        size_t before = f->n;
+        if (!lq_flow_has(it[i].id))
+            continue;
+        rc = ls_sqlite_flow_ended(f, it[i].id, how, it[i].result);
+        if (rc == 0 && it[i].goes_on)
+            rc = go_on(s, q, &it[i], i + 1 == k ? n - i : 1, before, &more);
+    }
+    *done += more;
+    return rc < 0 ? rc : ls_sqlite_ahead_lease(&s->ahead, q, worker);
+}
+
+/* The first *done of n items, which are of r; *done grows by those that end with them. */
+static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_sqlite_queue *q,
+                          const struct ls_sqlite_run *r, struct lq_settle *it, size_t n,
+                          size_t *done)
+{
+    size_t k = *done;
     int64_t off = (int64_t)it->fence - r->pos;
     struct ls_sqlite_run part = ls_sqlite_run_part(r, off, (int64_t)k);
-    int64_t flags = part.flags;
+    int64_t flags = part.flags, worker = part.worker;
     int rc = ls_sqlite_run_cut(tx, q, r, off, (int64_t)k);
     for (size_t i = 0; i < k && rc == 0; i++) {
         it[i].outcome = 0;
+        it[i].went_on = false;
         q->total[LS_SQLITE_FAILED] += it[i].failed;
         if (it[i].history.n > 0)
             rc = write_history(tx, part.job + (int64_t)i, it[i].history);
@@ -174,7 +223,7 @@ static int settle_stretch(struct settle *s, struct ls_sqlite_tx *tx, struct ls_s
     if (rc == 0)
         rc = send(tx, q, &part, &ended);
     tx->quiet--;
-    return rc < 0 ? rc : tell_flows(&s->flows, it, k, ended.to);
+    return rc < 0 ? rc : tell_flows(s, q, it, n, ended.to, worker, done);
 }
 
 /* Settles the first item and those that go with it: *done items. */
@@ -188,6 +237,7 @@ static int settle_some(struct settle *s, struct ls_sqlite_tx *tx, struct lq_sett
         return rc;
     *done = 1;
     it->outcome = LADE_STALE;
+    it->went_on = false;
     rc = q ? ls_sqlite_run_of_fence(tx, q, it->fence, &r) : LADE_NOT_FOUND;
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -196,7 +246,7 @@ static int settle_some(struct settle *s, struct ls_sqlite_tx *tx, struct lq_sett
     if (rc < 0 || k == 0)
         return rc;
     *done = k;
-    return settle_stretch(s, tx, q, &r, it, k);
+    return settle_stretch(s, tx, q, &r, it, n, done);
 }
 
 static int run(struct ls_sqlite_tx *tx, void *arg)
@@ -204,10 +254,13 @@ static int run(struct ls_sqlite_tx *tx, void *arg)
     struct settle *s = arg;
     int rc = 0;
     ls_sqlite_flows_init(&s->flows, tx);
+    rc = ls_sqlite_ahead_init(&s->ahead, tx, s->it, s->n);
     for (size_t i = 0, k = 1; i < s->n && rc == 0; i += k) {
         rc = settle_some(s, tx, &s->it[i], s->n - i, &k);
         LB_FAULT("sqlite.settle.item");
     }
+    if (rc == 0)
+        rc = ls_sqlite_ahead_flush(&s->ahead);
     if (rc == 0)
         rc = ls_sqlite_flows_flush(&s->flows);
     for (struct ls_sqlite_queue *q = tx->list; q && rc == 0 && s->n > 0; q = q->link)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "store/sqlite/events.h"
+#include "store/sqlite/flow.h"
 #include "store/sqlite/keys.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/sqlite_impl.h"
@@ -85,6 +86,13 @@ static int lease(struct ls_sqlite_tx *tx, struct ls_sqlite_take *t, struct ls_sq
     int rc = ls_sqlite_run_add(tx, q, taken);
     if (rc == 0)
         rc = ls_sqlite_take_read(tx, t, taken, lane, &(struct lq_leased){0});
+    struct ls_sqlite_flows flows;
+    ls_sqlite_flows_init(&flows, tx);
+    for (size_t i = first; t->ask->follow && !q->gated && rc == 0 && i < t->out->n; i++) {
+        if (lq_flow_has(lb_slice_of(t->out->job[i].id)))
+            rc = ls_sqlite_flow_follow(&flows, &t->out->arena, tx->s->base.config.body_max,
+                                       &t->out->job[i]);
+    }
     for (size_t i = first; q->events > 0 && rc == 0 && i < t->out->n; i++)
         ls_sqlite_event_taken(tx, q, &t->out->job[i], LADE_EVENT_ACTIVE);
     if (rc == 0)

@@ -72,6 +72,13 @@ LADE_CHECKED int ls_sqlite_run_to_ended(struct ls_sqlite_tx *tx, struct ls_sqlit
 /* op_put.c: new -> ready | scheduled; the outcomes are in the items. */
 LADE_CHECKED int ls_sqlite_put_run(struct ls_sqlite_tx *tx, struct lq_put *put, size_t n);
 
+/*
+ * New jobs of one queue, which are in no run until they are added: *seq is the first one's number, the others follow. LADE_DUPLICATE:
+ * some ids are known, and what would be their numbers is not there.
+ */
+LADE_CHECKED int ls_sqlite_jobs_insert(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,
+                                       const struct lq_put *it, size_t n, int64_t *seq);
+
 /* op_admin.c */
 /* The job and the run that has it. 0, LADE_NOT_FOUND or a failure. */
 LADE_CHECKED int ls_sqlite_job_find(struct ls_sqlite_tx *tx, const struct ls_sqlite_queue *q,

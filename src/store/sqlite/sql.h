@@ -46,6 +46,8 @@
                "ON CONFLICT (id, queue) DO NOTHING")                                               \
     X(JOB_FEED, "INSERT OR IGNORE INTO job (seq, queue, id, body) "                                \
                 "SELECT seq, ?2, id, body FROM lade_feed(?1)")                                     \
+    X(JOB_KNOWN, "SELECT 1 FROM lade_feed(?1) AS f CROSS JOIN job "                                \
+                 "ON job.queue = ?2 AND job.id = f.id LIMIT 1")                                    \
     X(JOB_SEQS, "SELECT seq FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                    \
     X(JOB_SEQ, "SELECT seq FROM job WHERE queue = ?1 AND id = ?2")                                 \
     X(JOB_IDS, "SELECT id FROM job WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")                      \
