@@ -121,8 +121,8 @@ int rb_server_connect(struct rb_server *s, lade_err *err)
     int rc = ls_redis_conn_open(&s->conn, &config, &why);
     if (rc == 0)
         rc = ls_redis_conn_connect(s->conn, lb_deadline_in(10 * LADE_SECOND), &why);
-    if (rc < 0 && !s->db_given && s->url.db != 0 && strstr(why.text, "cluster mode")) {
-        /* 13 is a default of ours, and a cluster has db 0 alone. */
+    if (rc == -LADE_EINVAL && !s->db_given && s->url.db != 0) {
+        /* Refused by its number: 13 is a default of ours, and a cluster has db 0 alone. */
         s->url.db = 0;
         ls_redis_conn_close(s->conn);
         s->conn = NULL;
