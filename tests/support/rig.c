@@ -62,6 +62,44 @@ void ts_rig_touch(const char *path)
     (void)close(fd);
 }
 
+/*
+ * Servers of a cluster take two seconds until they answer, which each test would wait for: what one leaves is emptied for the next.
+ * The last ones end with the program.
+ */
+#define SPARES_MAX 8
+static struct ts_redis spare[SPARES_MAX];
+static size_t n_spares;
+
+static void stop_spares(void)
+{
+    while (n_spares > 0)
+        ts_redis_stop(&spare[--n_spares]);
+}
+
+static bool start_redis(struct ts_redis *redis)
+{
+    static const struct ts_redis_opts cluster = {.cluster = true};
+    static bool will_stop;
+    if (!in_cluster)
+        return ts_redis_start(redis, NULL);
+    if (!will_stop)
+        will_stop = atexit(stop_spares) == 0;
+    if (n_spares == 0)
+        return ts_redis_start(redis, &cluster);
+    *redis = spare[--n_spares];
+    return true;
+}
+
+static void stop_redis(struct ts_redis *redis)
+{
+    char reply[64];
+    if (in_cluster && n_spares < SPARES_MAX &&
+        ts_redis_ask(redis, "FLUSHALL", reply, sizeof(reply)) && strcmp(reply, "+OK\r\n") == 0)
+        spare[n_spares++] = *redis;
+    else
+        ts_redis_stop(redis);
+}
+
 void ts_rig_start(struct ts_rig *r, enum ts_rig_way way)
 {
     *r = (struct ts_rig){.store = the_store};
@@ -75,8 +113,7 @@ void ts_rig_start(struct ts_rig *r, enum ts_rig_way way)
     } else if (r->store == TS_MEMORY) {
         (void)snprintf(r->direct, sizeof(r->direct), "memory:rig");
     } else {
-        static const struct ts_redis_opts cluster = {.cluster = true};
-        if (!ts_redis_start(&r->redis, in_cluster ? &cluster : NULL))
+        if (!start_redis(&r->redis))
             give_up("start", "no redis-server");
         (void)snprintf(r->direct, sizeof(r->direct), "%s", r->redis.url);
     }
@@ -94,7 +131,7 @@ void ts_rig_stop(struct ts_rig *r)
     ts_proc_kill_all();
     ts_proxy_stop(r->proxy);
     if (r->store == TS_REDIS)
-        ts_redis_stop(&r->redis);
+        stop_redis(&r->redis);
     ts_ledger_close(&r->ledger);
     if (getenv("TS_KEEP")) /* for a look at what a failed test left */
         (void)fprintf(stderr, "rig: kept %s\n", r->dir.path);
