@@ -1,9 +1,11 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -164,4 +166,11 @@ enum cli_exit cli_fold_exit(const struct cli_fold *f)
     if (f->n_bad == 0)
         return CLI_OK;
     return f->n_ok > 0 ? CLI_PARTIAL : f->first_bad;
+}
+
+void cli_pause(int64_t ns)
+{
+    struct timespec t = {ns / LADE_SECOND, ns % LADE_SECOND};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        ;
 }

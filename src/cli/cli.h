@@ -152,4 +152,7 @@ struct cli_fold {
 void cli_fold_add(struct cli_fold *f, enum cli_exit code);
 enum cli_exit cli_fold_exit(const struct cli_fold *f);
 
+/* Between two looks: ns from now, through signals that a handler takes. */
+void cli_pause(int64_t ns);
+
 #endif

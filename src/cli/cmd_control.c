@@ -1,5 +1,4 @@
 /* lade worker show, quiet, resume, stop, stacks: workers from afar; `worker ls` is in cmd_worker.c */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +96,6 @@ static enum cli_exit choose(struct cli *c, char **args, int n_args, bool all, st
         return cli_say(CLI_NOT_FOUND, "no worker is live%s%s", c->queue ? " on queue " : "",
                        c->queue ? c->queue : "");
     return CLI_OK;
-}
-
-static void sleep_for(int64_t ns)
-{
-    struct timespec t = {ns / LADE_SECOND, ns % LADE_SECOND};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-        ;
 }
 
 /* How soon an idle worker reads its orders. */
@@ -358,7 +350,7 @@ static int wait_for(struct cli *c, const char *id, enum lade_worker_order order,
             return rc;
         if (lb_clock_mono() >= deadline)
             return LADE_TIMEOUT;
-        sleep_for(LOOK_EVERY);
+        cli_pause(LOOK_EVERY);
     }
 }
 
@@ -528,7 +520,7 @@ static int await_stacks(struct cli *c, const char *id, uint64_t asked, int64_t d
         *out = NULL;
         if (lb_clock_mono() >= deadline)
             return LADE_TIMEOUT;
-        sleep_for(LOOK_EVERY);
+        cli_pause(LOOK_EVERY);
     }
 }
 

@@ -1,9 +1,7 @@
 /* lade events: what happens in queues, as it happens; lade queue events: whether that is kept */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "base/buf.h"
@@ -156,13 +154,6 @@ static int print_batch(struct cli *c, struct cli_out *out, const lade_event *e, 
     return fflush(stdout) == 0 ? 0 : -LADE_EIO;
 }
 
-static void sleep_for(int64_t ns)
-{
-    struct timespec t = {ns / LADE_SECOND, ns % LADE_SECOND};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-        ;
-}
-
 /* lade_tail_next that, when following, outlasts a store that goes away; the tail stays where it was. */
 static int next_events(struct cli *c, lade_tail *t, const struct events *ev, size_t max,
                        const lade_event **e, size_t *n, lade_err *err)
@@ -178,7 +169,7 @@ static int next_events(struct cli *c, lade_tail *t, const struct events *ev, siz
         else if (was_away && !is_away && rc >= 0)
             cli_note(c, "the store is back");
         if (is_away)
-            sleep_for(AWAY_PAUSE);
+            cli_pause(AWAY_PAUSE);
         else if (!was_away || rc != LADE_TIMEOUT)
             return rc;
         lb_err_clear(err);

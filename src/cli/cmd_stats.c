@@ -1,8 +1,6 @@
 /* lade stats: all queues in one line each and their sum, once or again and again */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -125,13 +123,6 @@ static int print_once(struct cli *c, lade_err *err)
     return rc;
 }
 
-static void sleep_for(int64_t ns)
-{
-    struct timespec t = {ns / LADE_SECOND, ns % LADE_SECOND};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-        ;
-}
-
 static int set_watch(void *values, const char *text, lade_err *err)
 {
     struct stats *s = values;
@@ -158,7 +149,7 @@ static enum cli_exit run_stats(struct cli *c, void *values, char **args, int n_a
     int64_t rounds = s->watch ? s->count : 1;
     for (int64_t i = 0; rc == 0; i++) {
         if (i > 0)
-            sleep_for(s->seconds * LADE_SECOND);
+            cli_pause(s->seconds * LADE_SECOND);
         if (s->watch && redraw)
             (void)fputs("\033[H\033[2J", stdout);
         rc = print_once(c, &err);

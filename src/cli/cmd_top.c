@@ -261,9 +261,7 @@ static int run_samples(struct cli *c, const struct opts *o, const struct cli_que
     struct cli_top top = {0};
     int rc = cli_top_look(c, &top, sort, err);
     for (int64_t i = 0; rc == 0 && i < n; i++) {
-        struct timespec t = {o->interval / LADE_SECOND, o->interval % LADE_SECOND};
-        while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-            ;
+        cli_pause(o->interval);
         rc = cli_top_look(c, &top, sort, err);
         if (rc == 0)
             rc = print_sample(c, &top, err);
