@@ -248,8 +248,7 @@ static void worker_begins_steps_before_the_one_before_is_stored(void **state)
     for (int i = 0; i < CHAINS && seen.unstored == 0 && lb_clock_mono() < deadline; i++)
         wait_for(f, enqueue(f, "looking", i), LADE_FLOW_COMPLETED);
     assert_int_equal(seen.disorder, 0);
-    if (seen.unstored == 0)
-        skip(); /* a store may hand out no steps that follow */
+    assert_true(seen.unstored > 0);
 }
 
 static void step_run_ahead_is_stopped_when_its_flow_is_cancelled(void **state)

@@ -86,9 +86,10 @@ static size_t n_texts(void)
 static struct text text_of(size_t i)
 {
     static char head[2 * LS_REDIS_LIBRARY_NAME + 40];
+    const struct ls_redis_script_table *all = &ls_redis_scripts;
     if (i == 0) {
         int n = snprintf(head, sizeof(head), "#!lua name=%s\nlocal LIBRARY = '%s'\n",
-                         ls_redis_scripts.library_name, ls_redis_scripts.library_name);
+                         all->library_name, all->library_name);
         return (struct text){.is_library = true,
                              .name = "the function library (all of lua/)",
                              .head = head,
